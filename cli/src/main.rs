@@ -1,0 +1,2 @@
+//! The `hcomm` command.
+fn main() {}

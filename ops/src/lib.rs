@@ -1,0 +1,18 @@
+//! Words and arithmetic: [`Rank`], [`DType`], [`ReduceOp`], [`RawSpan`], [`StableBuffer`] and the kernels
+//! that fold spans together. Everything that touches a user's bytes is in this crate; planner and engine
+//! hold spans but contain no unsafe code.
+
+pub mod buffer;
+pub mod dtype;
+pub mod kernel;
+pub mod op;
+pub mod span;
+
+pub use buffer::{Element, StableBuffer};
+pub use dtype::DType;
+pub use kernel::{Kernel, Operand, UnsupportedReduction};
+pub use op::{Factor, ReduceOp};
+pub use span::RawSpan;
+
+/// A process (or thread) that takes part in a communicator: 0 up to, not including, the world size.
+pub type Rank = usize;

@@ -1,0 +1,3 @@
+//! hcomm: collective communication between processes, machines and accelerators.
+
+pub use hcomm_ops as ops;

@@ -1,0 +1,49 @@
+//! [`Control`]: small messages between ranks beside the data, and news of the ranks themselves.
+//!
+//! Events are handed to the communicator's [`Handler`] on the control thread (in process: on the sender's thread). A handler may
+//! set words that the data plane looks at and ring its doorbell; it must not block.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hcomm_ops::Rank;
+
+/// What the control plane tells a communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A control message of another rank.
+    Message {
+        /// The sender.
+        from: Rank,
+        /// What it sent.
+        body: Bytes,
+    },
+    /// A rank has said goodbye: it closed its communicator in order.
+    Left {
+        /// Which.
+        rank: Rank,
+        /// The number of collective calls that it had made.
+        last: u64,
+    },
+    /// A rank died or vanished without a goodbye.
+    Lost {
+        /// Which.
+        rank: Rank,
+        /// A clause that says how it is known, such as "its process ended without closing the communicator".
+        cause: String,
+    },
+}
+
+/// Takes a communicator's events.
+pub type Handler = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// This rank's end of the control plane.
+pub trait Control: Send + Sync {
+    /// Sends a message to a rank. Messages from one rank to another keep their order; one to a rank that is gone
+    /// is dropped.
+    fn send(&self, to: Rank, body: Bytes);
+
+    /// Says goodbye to all ranks, with the number of collective calls made, and waits until the words have left this
+    /// process or `deadline` has passed. Dropping a control without it counts as vanishing.
+    fn leave(&self, last: u64, deadline: std::time::Instant);
+}

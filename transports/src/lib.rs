@@ -1,0 +1,8 @@
+//! Moves bytes between ranks: in process, through shared memory, over TCP, over a simulated network; and brings the
+//! ranks together. A transport never knows why bytes move.
+
+pub mod control;
+pub mod wire;
+
+pub use control::{Control, Event, Handler};
+pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};

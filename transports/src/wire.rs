@@ -1,0 +1,143 @@
+//! [`Wire`]: the contract between the executor and a transport. Nothing in it blocks.
+//!
+//! A wire joins this rank and one peer, both directions. It has numbered **ports**; each port is, per direction, a
+//! FIFO of `depth` slots of `slot_bytes`. The n-th message sent on a port is the n-th received on that port, whatever happens
+//! on other ports, and a full port never holds up another. The executor gives each running operation ports of its own.
+//!
+//! Sending: [`Wire::reserve`] shows the slot in which the next message of a port is to be built (or says that the port
+//! is full), [`Wire::commit`] sends it; both name the message by a [`Key`]. [`Wire::send_from`] sends bytes that already lie
+//! somewhere; the transport copies them, or lends the peer the span and gives a [`Ticket`].
+//! Receiving: [`Wire::poll`] looks for the next message of a port, which stays there until [`Wire::release`].
+//! The acknowledgement that comes back with a release is also the credit that makes the sender's port free again.
+//!
+//! Every message carries its operation's number and the call's fingerprint. `poll` compares them with what the caller
+//! expects, and the byte count too: a message of another call is reported, never delivered.
+
+use hcomm_ops::RawSpan;
+
+/// Whose message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// Low half of the operation's number.
+    pub operation: u32,
+    /// Hash of the call that the operation is.
+    pub fingerprint: u32,
+}
+
+/// Names the next message of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Below [`WireConfig::ports`].
+    pub port: u16,
+    /// Whose message.
+    pub word: Word,
+}
+
+/// The dimensions of a wire; equal at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireConfig {
+    /// FIFOs per direction.
+    pub ports: u16,
+    /// Messages that a port holds before it is full; at least 2.
+    pub depth: u32,
+    /// Largest message, a multiple of 128.
+    pub slot_bytes: usize,
+}
+
+/// The answer to [`Wire::reserve`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Build the message here, then commit. Asking again before that gives the same slot.
+    Slot(RawSpan),
+    /// The peer has not released enough messages of this port, or the wire has as many bytes under way as it may.
+    Full,
+}
+
+/// A lent span: the message is done when [`Wire::is_done`] says so of its ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// The port.
+    pub port: u16,
+    /// How many messages this port had sent when this one was done (wrapping).
+    pub sent: u32,
+}
+
+/// The answer to [`Wire::send_from`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Sent {
+    /// Copied: the span may be overwritten.
+    Done,
+    /// The transport, or the peer, still reads the span.
+    Lent(Ticket),
+    /// Not sent; see [`Room::Full`].
+    Full,
+}
+
+/// The answer to [`Wire::poll`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The next message has not come.
+    NotYet,
+    /// It has come and its bytes lie here until `release`.
+    Here(RawSpan),
+    /// It has come and was put into the span that was posted; `release` it all the same.
+    Landed,
+    /// The next message of this port belongs to another call (or has another length). It stays where it is.
+    Differs {
+        /// What the message says it is.
+        word: Word,
+        /// The bytes that it says it has.
+        bytes: u64,
+    },
+}
+
+/// Why a peer is gone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}")]
+pub struct Lost {
+    /// A clause such as "its process was killed (signal 9)" or "it closed the connection".
+    pub cause: String,
+}
+
+/// One end of a wire. See the module's text for the contract; `conformance` checks each sentence of it.
+pub trait Wire {
+    /// The dimensions.
+    fn config(&self) -> WireConfig;
+
+    /// Shows the slot for the next message of `key.port`, at least `bytes` long. `bytes <= slot_bytes`.
+    fn reserve(&mut self, key: Key, bytes: usize) -> Room;
+
+    /// Sends the message of `bytes` built in the slot that `reserve` showed last for this port.
+    fn commit(&mut self, key: Key, bytes: usize);
+
+    /// Sends the concatenation of `pieces` (together `<= slot_bytes`, perhaps 0) as the next message of `key.port`. Where
+    /// `may_lend` is false the bytes are copied before it returns.
+    fn send_from(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent;
+
+    /// Whether a lent span may be overwritten again.
+    fn is_done(&mut self, ticket: Ticket) -> bool;
+
+    /// Offers `span` as the place for the next message of `port` that has not begun to arrive. Returns whether the transport
+    /// takes the offer; it then touches the span until that message has landed or the operation is revoked.
+    fn post(&mut self, key: Key, span: RawSpan) -> bool;
+
+    /// Looks for the next message of `key.port`, which must belong to `key.word` and have `bytes`.
+    fn poll(&mut self, key: Key, bytes: usize) -> Arrival;
+
+    /// Gives back the message that `poll` showed on this port.
+    fn release(&mut self, port: u16);
+
+    /// Moves bytes where that takes system calls (sockets). Returns whether anything moved.
+    fn progress(&mut self) -> bool;
+
+    /// Why the peer is gone, once no further message of it can come. Messages that came before stay readable.
+    fn lost(&self) -> Option<&Lost>;
+
+    /// Whether everything sent has left this process's memory, so that it may exit.
+    fn is_flushed(&mut self) -> bool;
+
+    /// Ends all use of the operation's memory: lent spans are called back (or copied), posted spans forgotten. Returns false
+    /// while the peer is in the middle of reading one; ask again.
+    fn revoke(&mut self, operation: u32) -> bool;
+}
