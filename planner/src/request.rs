@@ -84,7 +84,10 @@ impl FromStr for Collective {
     type Err = UnknownCollective;
 
     fn from_str(name: &str) -> Result<Self, UnknownCollective> {
-        Collective::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| UnknownCollective(name.to_owned()))
+        Collective::ALL
+            .into_iter()
+            .find(|c| c.name() == name)
+            .ok_or_else(|| UnknownCollective(name.to_owned()))
     }
 }
 

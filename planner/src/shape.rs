@@ -38,7 +38,8 @@ impl Shape {
         assert!(parts > 0, "a block has at least one chunk");
         let mut offsets = vec![0_u64];
         for block in blocks {
-            let end = offsets[offsets.len() - 1].checked_add(block).expect("the request's total fits 64 bits");
+            let end =
+                offsets[offsets.len() - 1].checked_add(block).expect("the request's total fits 64 bits");
             offsets.push(end);
         }
         Shape { offsets: offsets.into(), parts: u64::from(parts) }
@@ -101,7 +102,8 @@ mod tests {
     fn chunks_cover_their_block_without_padding() {
         let shape = Shape::new([10, 0, 3], 4);
         let ranges: Vec<_> = (0..shape.chunks()).map(|c| shape.chunk(c)).collect();
-        let expected = [0..3, 3..6, 6..8, 8..10, 10..10, 10..10, 10..10, 10..10, 10..11, 11..12, 12..13, 13..13];
+        let expected =
+            [0..3, 3..6, 6..8, 8..10, 10..10, 10..10, 10..10, 10..10, 10..11, 11..12, 12..13, 13..13];
         assert_eq!(ranges, expected);
     }
 

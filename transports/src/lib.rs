@@ -2,7 +2,12 @@
 //! ranks together. A transport never knows why bytes move.
 
 pub mod control;
+pub mod endpoint;
 pub mod wire;
 
 pub use control::{Control, Event, Handler};
+pub use endpoint::{Doorbell, Endpoint, Ringer};
 pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};
+
+/// Any wire: dispatch is by this closed enum.
+pub enum AnyWire {}
