@@ -1,1 +1,4 @@
 //! Work in progress.
+
+pub mod environment;
+pub mod settings;
