@@ -1,13 +1,20 @@
 //! [`Kernel`]: one data type and one reduction, looked up once and then run on spans.
 //!
 //! Bottom up: `scalar` is the arithmetic of one accumulator, `vector` that of a register, `wire` the way between bytes
-//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them.
+//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them. `avx2`
+//! and `avx512` are the vectors and wires of the higher levels.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod combine;
 mod fold;
 mod format;
 mod level;
 mod mxcsr;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 mod scalar;
 mod small_float;
 mod table;
