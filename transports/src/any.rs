@@ -5,12 +5,15 @@ use std::os::fd::BorrowedFd;
 use hcomm_ops::RawSpan;
 
 use crate::ring::RingWire;
+use crate::sim::SimWire;
 use crate::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig};
 
 /// Declares the enum and passes every call on: a new transport is one line in its use below.
 macro_rules! any_wire {
     ($($(#[$doc:meta])* $kind:ident($wire:ty)),+ $(,)?) => {
         /// Any wire: dispatch is by this closed enum.
+        // An endpoint holds its wires side by side; a box would cost every call a step.
+        #[allow(clippy::large_enum_variant)]
         #[derive(Debug)]
         pub enum AnyWire {
             $($(#[$doc])* $kind($wire),)+
@@ -35,6 +38,8 @@ macro_rules! any_wire {
 any_wire! {
     /// Through memory that both ends reach: in process, or a shared segment.
     Ring(RingWire),
+    /// A network that is simulated.
+    Sim(SimWire),
 }
 
 impl Wire for AnyWire {

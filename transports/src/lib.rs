@@ -1,6 +1,8 @@
 //! Moves bytes between ranks: in process, through shared memory, over TCP, over a simulated network; and brings the
 //! ranks together. A transport never knows why bytes move.
 
+#![cfg_attr(loom, allow(dead_code))]
+
 #[cfg(not(loom))]
 mod any;
 mod bell;
@@ -13,6 +15,8 @@ pub mod inproc;
 #[cfg(not(loom))]
 mod mapping;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod sim;
 mod sync;
 pub mod wire;
 

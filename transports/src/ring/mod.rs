@@ -44,11 +44,10 @@
 //! which the wire is lost.
 
 mod layout;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod receiver;
-#[cfg(not(loom))]
-mod region;
-#[cfg(loom)]
-#[path = "region_loom.rs"]
+#[cfg_attr(loom, path = "region_loom.rs")]
 mod region;
 mod sender;
 mod stock;

@@ -5,3 +5,4 @@
 mod conformance;
 mod inproc;
 mod pair;
+mod sim;
