@@ -1,13 +1,25 @@
 //! Moves bytes between ranks: in process, through shared memory, over TCP, over a simulated network; and brings the
 //! ranks together. A transport never knows why bytes move.
 
+#[cfg(not(loom))]
+mod any;
+mod bell;
+#[cfg(not(loom))]
 pub mod control;
+#[cfg(not(loom))]
 pub mod endpoint;
+#[cfg(not(loom))]
+pub mod inproc;
+#[cfg(not(loom))]
+mod mapping;
+pub mod ring;
+mod sync;
 pub mod wire;
 
+#[cfg(not(loom))]
+pub use any::AnyWire;
+#[cfg(not(loom))]
 pub use control::{Control, Event, Handler};
+#[cfg(not(loom))]
 pub use endpoint::{Doorbell, Endpoint, Ringer};
-pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};
-
-/// Any wire: dispatch is by this closed enum.
-pub enum AnyWire {}
+pub use wire::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig, Word};
