@@ -74,7 +74,8 @@ mod tests {
 
     /// Candle's own backward pass over the whole model at once.
     fn whole(model: &Model, batch: &Batch) -> (f32, Vec<Vec<f32>>) {
-        let output = model.blocks.iter().try_fold(batch.inputs.clone(), |x, block| block.forward(&x)).unwrap();
+        let output =
+            model.blocks.iter().try_fold(batch.inputs.clone(), |x, block| block.forward(&x)).unwrap();
         let loss = cross_entropy(&output, &batch.targets).unwrap();
         let gradients = loss.backward().unwrap();
         let of = |block: &crate::model::Block| {
@@ -91,7 +92,8 @@ mod tests {
     #[test]
     fn block_by_block_gives_the_gradients_of_the_whole() {
         let corpus = Corpus::from_text(b"a text with some different letters in it, and then a few more.");
-        let sizes = Sizes { rows: 3, context: 9, width: 16, heads: 2, depth: 2, vocabulary: corpus.vocabulary() };
+        let sizes =
+            Sizes { rows: 3, context: 9, width: 16, heads: 2, depth: 2, vocabulary: corpus.vocabulary() };
         let model = Model::new(sizes, 5).unwrap();
         let batch = corpus.batch(5, 0, 0, sizes.rows, sizes.context).unwrap();
         let (loss, expected) = whole(&model, &batch);

@@ -34,13 +34,20 @@ pub fn same_on_all_ranks(comm: &Communicator, parameters: &[f32]) -> Outcome<boo
 }
 
 /// Trains once more on one rank alone, says how the outcome compares, and returns whether it is as it should be.
-pub fn against_one_rank(trained: &Trained, corpus: &Corpus, sizes: Sizes, seed: u64, world: usize) -> Outcome<bool> {
+pub fn against_one_rank(
+    trained: &Trained,
+    corpus: &Corpus,
+    sizes: Sizes,
+    seed: u64,
+    world: usize,
+) -> Outcome<bool> {
     let exact = world <= 2;
     let steps = if exact { trained.losses.len() } else { trained.losses.len().min(FIRST_LOSSES) };
     let reference = one_rank(corpus, sizes, seed, world, steps)?;
     let losses = &trained.losses[..steps];
     if exact {
-        let same_losses = verdict(same_bits(losses, &reference.losses), &format!("{steps} losses, bit for bit"));
+        let same_losses =
+            verdict(same_bits(losses, &reference.losses), &format!("{steps} losses, bit for bit"));
         let count = reference.parameters.len();
         let same = same_bits(&trained.parameters, &reference.parameters);
         Ok(verdict(same, &format!("{count} parameters after {steps} steps, bit for bit")) && same_losses)
@@ -119,7 +126,8 @@ mod tests {
     #[test]
     fn the_reference_repeats_itself_and_learns() {
         let corpus = Corpus::from_text(b"abcabcabcabcabcabd");
-        let sizes = Sizes { rows: 2, context: 6, width: 8, heads: 2, depth: 1, vocabulary: corpus.vocabulary() };
+        let sizes =
+            Sizes { rows: 2, context: 6, width: 8, heads: 2, depth: 1, vocabulary: corpus.vocabulary() };
         let run = |seed| one_rank(&corpus, sizes, seed, 3, 60).unwrap();
         let (one, same, other) = (run(1), run(1), run(2));
         assert!(same_bits(&one.parameters, &same.parameters) && same_bits(&one.losses, &same.losses));

@@ -68,7 +68,10 @@ impl Corpus {
         let mut random = Random::new(&[seed, step as u64, micro as u64]);
         let starts: Vec<usize> = (0..rows).map(|_| random.below(self.tokens.len())).collect();
         let piece = |shift| -> Vec<u32> {
-            starts.iter().flat_map(|start| (0..context).map(move |at| self.token(start + at + shift))).collect()
+            starts
+                .iter()
+                .flat_map(|start| (0..context).map(move |at| self.token(start + at + shift)))
+                .collect()
         };
         Ok(Batch {
             inputs: Tensor::from_vec(piece(0), (rows, context), &Device::Cpu)?,

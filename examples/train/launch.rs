@@ -27,7 +27,8 @@ pub fn insist_on_one_thread() -> Outcome<()> {
 
 /// Runs this program as `world` ranks and returns the exit code of the first that fails, or 0.
 pub fn run_ranks(world: usize, arguments: &[&str], settings: &[(&str, String)]) -> Outcome<u8> {
-    let job = [("HCOMM_WORLD", world.to_string()), ("HCOMM_ADDRESS", free_address()?), ("HCOMM_TOKEN", token()?)];
+    let job =
+        [("HCOMM_WORLD", world.to_string()), ("HCOMM_ADDRESS", free_address()?), ("HCOMM_TOKEN", token()?)];
     let mut ranks = Vec::with_capacity(world);
     for rank in 0..world {
         let started = command(rank, arguments)?.envs(job.iter().chain(settings).cloned()).spawn();

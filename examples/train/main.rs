@@ -64,7 +64,8 @@ fn main() -> ExitCode {
 
 /// The process that the user started: it only looks after the ranks.
 fn start_ranks(options: &Options) -> Outcome<u8> {
-    fs::create_dir_all(&options.out).map_err(|error| format!("cannot make {}: {error}", options.out.display()))?;
+    fs::create_dir_all(&options.out)
+        .map_err(|error| format!("cannot make {}: {error}", options.out.display()))?;
     let mut settings = vec![("HCOMM_TRANSPORT", options.transport.name().to_owned())];
     println!("{} ranks over {}", options.ranks, options.transport.name());
     let rate = match options.link {

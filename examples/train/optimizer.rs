@@ -25,7 +25,8 @@ struct Memory {
 impl Adam {
     /// Remembers nothing yet but where the parameters are.
     pub fn new(model: &Model) -> Result<Adam> {
-        let memories = model.blocks.iter().map(|block| block.flat().map(Memory::new)).collect::<Result<_>>()?;
+        let memories =
+            model.blocks.iter().map(|block| block.flat().map(Memory::new)).collect::<Result<_>>()?;
         Ok(Adam { memories })
     }
 
@@ -49,7 +50,8 @@ impl Memory {
         let rate = RATE * warm_up / (1.0 - KEEP_MEAN.powi(self.steps));
         let unbias = 1.0 / (1.0 - KEEP_SQUARE.powi(self.steps));
         let moments = self.mean.iter_mut().zip(&mut self.square);
-        for ((parameter, (mean, square)), gradient) in self.parameters.iter_mut().zip(moments).zip(gradients) {
+        for ((parameter, (mean, square)), gradient) in self.parameters.iter_mut().zip(moments).zip(gradients)
+        {
             let gradient = gradient * scale;
             *mean = KEEP_MEAN * *mean + (1.0 - KEEP_MEAN) * gradient;
             *square = KEEP_SQUARE * *square + (1.0 - KEEP_SQUARE) * gradient * gradient;

@@ -126,7 +126,9 @@ impl Options {
     /// What depends on several flags.
     fn settled(mut self, transport: Option<Transport>, mode: Option<Mode>) -> Result<Options, String> {
         match (self.link, transport) {
-            (Some(_), Some(Transport::Shm)) => return Err("--link paces tcp only; leave out --transport shm".into()),
+            (Some(_), Some(Transport::Shm)) => {
+                return Err("--link paces tcp only; leave out --transport shm".into());
+            }
             (Some(_), None) => self.transport = Transport::Tcp,
             (_, given) => self.transport = given.unwrap_or(self.transport),
         }
@@ -196,7 +198,8 @@ mod tests {
 
     #[test]
     fn flags_set_what_they_name() {
-        let options = parse("--ranks 3 --transport tcp --steps 7 --no-overlap --check --seed 9 --out x").unwrap();
+        let options =
+            parse("--ranks 3 --transport tcp --steps 7 --no-overlap --check --seed 9 --out x").unwrap();
         let expected = Options {
             ranks: 3,
             transport: Transport::Tcp,
@@ -246,7 +249,9 @@ mod tests {
 
     #[test]
     fn help_lists_every_flag() {
-        for flag in ["ranks", "transport", "link", "steps", "rounds", "no-overlap", "no-comm", "check", "seed", "out"] {
+        for flag in
+            ["ranks", "transport", "link", "steps", "rounds", "no-overlap", "no-comm", "check", "seed", "out"]
+        {
             assert!(HELP.contains(&format!("\n  --{flag} ")), "{flag}");
         }
     }

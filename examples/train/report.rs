@@ -101,7 +101,10 @@ mod tests {
     fn exposed_is_what_a_step_takes_beyond_compute() {
         let timing = |step_ns| Timing { step_ns, backward_ns: 0, communication_ns: 5_000_000 };
         let text = table(&[timing(110_000_000), timing(150_000_000), timing(100_000_000)], 2048);
-        assert!(text.contains("10.0 ms\n") && text.contains("50.0 ms\n") && text.contains("0.0 ms\n"), "{text}");
+        assert!(
+            text.contains("10.0 ms\n") && text.contains("50.0 ms\n") && text.contains("0.0 ms\n"),
+            "{text}"
+        );
         assert!(text.contains("exposes 20 %"), "{text}");
     }
 

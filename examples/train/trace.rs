@@ -114,7 +114,8 @@ pub fn now_ns() -> u64 {
 
 /// Makes one `trace.json` of what all ranks wrote to `folder`. A rank on another host has left its part there.
 pub fn merge(folder: &Path, world: usize) -> Outcome<PathBuf> {
-    let parts: Vec<PathBuf> = (0..world).map(|rank| part(folder, rank)).filter(|part| part.exists()).collect();
+    let parts: Vec<PathBuf> =
+        (0..world).map(|rank| part(folder, rank)).filter(|part| part.exists()).collect();
     let events = parts.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?.join(",\n");
     let path = folder.join("trace.json");
     fs::write(&path, format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{events}\n]}}\n"))?;

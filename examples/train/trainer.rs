@@ -34,7 +34,18 @@ impl<'c> Trainer<'c> {
         let adam = Adam::new(&model)?;
         let buckets = Buckets::new(comm, model.blocks.len());
         let timeline = Timeline::new(comm.rank());
-        Ok(Trainer { comm, corpus, sizes, seed, model, adam, buckets, steps: 0, losses: Vec::new(), timeline })
+        Ok(Trainer {
+            comm,
+            corpus,
+            sizes,
+            seed,
+            model,
+            adam,
+            buckets,
+            steps: 0,
+            losses: Vec::new(),
+            timeline,
+        })
     }
 
     /// One step on this rank's micro-batch. It leaves the buckets on their way: the next step, or `finish`,
