@@ -21,5 +21,4 @@ pub mod work;
 
 pub use communicator::{Communicator, CreateError, Group, Scope, ScopedWork};
 pub use error::{Error, Failure, Refused, WorkError};
-pub use log::Verbosity;
 pub use work::{Predecessor, Ticket, Work};

@@ -2,45 +2,34 @@
 
 use hcomm_ops::Rank;
 
-/// How much is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verbosity {
-    /// Nothing.
-    Off,
-    /// Stalls and losses.
-    Warn,
-    /// And what each communicator was made of.
-    Info,
-    /// And every operation.
-    Trace,
-}
+use crate::settings::DebugLevel;
 
 /// A communicator's voice.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     rank: Rank,
-    verbosity: Verbosity,
+    level: DebugLevel,
 }
 
 impl Log {
-    pub fn new(rank: Rank, verbosity: Verbosity) -> Self {
-        Log { rank, verbosity }
+    pub fn new(rank: Rank, level: DebugLevel) -> Self {
+        Log { rank, level }
     }
 
     /// Something the user should act on.
     pub fn warn(&self, text: &str) {
         tracing::warn!(rank = self.rank, "{text}");
-        self.say(Verbosity::Warn, text);
+        self.say(DebugLevel::Warn, text);
     }
 
     /// Something worth knowing.
     pub fn info(&self, text: &str) {
         tracing::info!(rank = self.rank, "{text}");
-        self.say(Verbosity::Info, text);
+        self.say(DebugLevel::Info, text);
     }
 
-    fn say(&self, level: Verbosity, text: &str) {
-        if self.verbosity >= level {
+    fn say(&self, needed: DebugLevel, text: &str) {
+        if self.level >= needed {
             for line in text.lines() {
                 eprintln!("hcomm[{}] {line}", self.rank);
             }

@@ -7,7 +7,7 @@ mod group;
 mod messages;
 mod owned;
 mod scope;
-mod split;
+
 mod variable;
 
 pub use create::CreateError;

@@ -104,7 +104,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub fn new(endpoint: Endpoint, peers: Peers, recorder: Recorder, limits: Limits, first: u64) -> Self {
-        let has_sockets = endpoint.wires.iter().flatten().any(hcomm_transports::AnyWire::is_socket);
+        let has_sockets = endpoint.wires.iter().flatten().any(|wire| wire.poll_fd().is_some());
         let world = endpoint.wires.len();
         Core {
             endpoint,

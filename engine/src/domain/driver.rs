@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Domain;
+use crate::settings::CpuSet;
 
 /// Between two looks; also how long a fresh operation is left to its submitter.
 const DOZE: Duration = Duration::from_micros(100);
@@ -17,13 +18,16 @@ const DOZE: Duration = Duration::from_micros(100);
 const DOZES: u32 = 10;
 
 impl Domain {
-    /// Starts the background driver; it ends with `Domain::close`.
+    /// Starts the background driver on the given processors (none: any); it ends with `Domain::close`.
     ///
     /// # Errors
     /// Where the system has no thread left.
-    pub fn spawn_driver(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
-        let domain = self.clone();
-        std::thread::Builder::new().name("hcomm-driver".to_owned()).spawn(move || domain.work_shifts())
+    pub fn spawn_driver(self: &Arc<Self>, cpus: &CpuSet) -> io::Result<JoinHandle<()>> {
+        let (domain, cpus) = (self.clone(), cpus.clone());
+        std::thread::Builder::new().name("hcomm-driver".to_owned()).spawn(move || {
+            pin(&cpus);
+            domain.work_shifts();
+        })
     }
 
     fn work_shifts(&self) {
@@ -40,5 +44,14 @@ impl Domain {
                 std::thread::sleep(DOZE);
             }
         }
+    }
+}
+
+/// Keeps the calling thread on `cpus`; where the system refuses, it stays where it was.
+fn pin(cpus: &CpuSet) {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.as_slice().iter().for_each(|cpu| set.set(*cpu as usize));
+    if !cpus.is_empty() && rustix::thread::sched_setaffinity(None, &set).is_err() {
+        tracing::warn!("the background driver could not be kept on processors {:?}", cpus.as_slice());
     }
 }
