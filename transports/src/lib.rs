@@ -16,6 +16,8 @@ pub mod inproc;
 mod mapping;
 pub mod ring;
 #[cfg(not(loom))]
+pub mod shm;
+#[cfg(not(loom))]
 pub mod sim;
 mod sync;
 pub mod wire;

@@ -5,4 +5,6 @@
 mod conformance;
 mod inproc;
 mod pair;
+mod processes;
+mod shm;
 mod sim;
