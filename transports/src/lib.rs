@@ -3,6 +3,7 @@
 
 pub mod control;
 pub mod endpoint;
+pub mod tcp;
 pub mod wire;
 
 pub use control::{Control, Event, Handler};
@@ -10,4 +11,8 @@ pub use endpoint::{Doorbell, Endpoint, Ringer};
 pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};
 
 /// Any wire: dispatch is by this closed enum.
-pub enum AnyWire {}
+#[derive(Debug)]
+pub enum AnyWire {
+    /// Over TCP.
+    Tcp(Box<tcp::TcpWire>),
+}
