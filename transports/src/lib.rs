@@ -3,6 +3,7 @@
 
 pub mod control;
 pub mod endpoint;
+pub mod rendezvous;
 pub mod tcp;
 pub mod wire;
 
@@ -15,4 +16,19 @@ pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};
 pub enum AnyWire {
     /// Over TCP.
     Tcp(Box<tcp::TcpWire>),
+}
+
+impl std::ops::Deref for AnyWire {
+    type Target = tcp::TcpWire;
+    fn deref(&self) -> &tcp::TcpWire {
+        let AnyWire::Tcp(wire) = self;
+        wire
+    }
+}
+
+impl std::ops::DerefMut for AnyWire {
+    fn deref_mut(&mut self) -> &mut tcp::TcpWire {
+        let AnyWire::Tcp(wire) = self;
+        wire
+    }
 }

@@ -30,6 +30,7 @@ use self::inbox::Inbox;
 use self::outbox::Outbox;
 use self::pace::Bucket;
 use self::sys::MAX_SPANS;
+pub(crate) use self::sys::unacknowledged_bytes;
 use crate::wire::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig};
 
 /// Reads in one round of progress, so that one busy wire does not hold up the others.

@@ -38,7 +38,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, spans: &[RawSpan]) -> io::Result<O
 }
 
 /// Bytes given to the kernel that the peer's kernel has not acknowledged, where the system can tell.
-pub(super) fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> Option<usize> {
+pub(crate) fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> Option<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the request writes one int at the address, which is valid for the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
