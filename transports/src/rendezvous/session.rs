@@ -66,7 +66,8 @@ async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
     let roster = Roster { routes: routes(&context, &pairs), members };
     let (wires, connected) = part(&context, &roster, pairs, dimensions)?;
     let (control, tasks) = MeshControl::new(context.rank, join.handler, connected);
-    let endpoint = Endpoint { wires, doorbell: Doorbell {} };
+    let endpoint =
+        Endpoint { wires, doorbell: Doorbell::new().map_err(JoinError::system("make a doorbell"))? };
     Ok((Session { endpoint, control: Box::new(control), agreed, roster }, tasks))
 }
 
@@ -153,9 +154,7 @@ fn part(
 fn wire(data: Data, dimensions: Dimensions) -> std::io::Result<AnyWire> {
     let tcp: TcpOptions = dimensions.tcp;
     match data {
-        Data::Tcp(stream) => {
-            Ok(AnyWire::Tcp(Box::new(TcpWire::new(stream.into_std()?, dimensions.wire, tcp)?)))
-        }
+        Data::Tcp(stream) => Ok(TcpWire::new(stream.into_std()?, dimensions.wire, tcp)?.into()),
     }
 }
 

@@ -30,8 +30,10 @@ pub(super) struct Inbox {
     pending: std::ops::Range<usize>,
     /// The port whose last message has not come in full.
     landing: Option<u16>,
-    /// Ports whose releases the peer should hear of.
-    due: Vec<u16>,
+    /// Ports with releases that the peer has not heard of, perhaps since told with a message.
+    untold: Vec<u16>,
+    /// Whether half of a port waits to be told.
+    is_urgent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ struct InPort {
     released: u32,
     /// The cursor that the peer was told last.
     told: u32,
-    is_due: bool,
+    is_listed: bool,
 }
 
 #[derive(Debug)]
@@ -86,7 +88,8 @@ impl Inbox {
             staging: Slot::new(STAGING_BYTES),
             pending: 0..0,
             landing: None,
-            due: Vec::with_capacity(usize::from(config.ports)),
+            untold: Vec::with_capacity(usize::from(config.ports)),
+            is_urgent: false,
         }
     }
 
@@ -139,9 +142,10 @@ impl Inbox {
         let inbound = &mut self.ports[usize::from(port)];
         let Some(message) = inbound.take_complete() else { return };
         inbound.released = inbound.released.wrapping_add(1);
-        if !inbound.is_due && inbound.released.wrapping_sub(inbound.told) >= threshold {
-            inbound.is_due = true;
-            self.due.push(port);
+        self.is_urgent |= inbound.released.wrapping_sub(inbound.told) >= threshold;
+        if !inbound.is_listed {
+            inbound.is_listed = true;
+            self.untold.push(port);
         }
         if let Place::Slot(slot) = message.place {
             inbound.in_slots -= 1;
@@ -178,13 +182,21 @@ impl Inbox {
         port.released
     }
 
-    /// Some of the cursors that the peer should hear of, at most a frame's worth, into `out`. Leaves `out` empty where there are none.
+    /// Whether the peer should hear of releases at once, because half of a port is free again.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// The cursors that the peer has not heard of, at most a frame's worth, into `out`. Leaves `out` empty where there are none.
     pub(super) fn poll_credits(&mut self, out: &mut Vec<Credit>) {
         out.clear();
         while out.len() < MAX_CREDITS {
-            let Some(port) = self.due.pop() else { return };
+            let Some(port) = self.untold.pop() else {
+                self.is_urgent = false;
+                return;
+            };
             let inbound = &mut self.ports[usize::from(port)];
-            inbound.is_due = false;
+            inbound.is_listed = false;
             if inbound.told != inbound.released {
                 out.push(Credit { port, released: self.tell(port) });
             }

@@ -6,8 +6,8 @@
 //!
 //! A message goes to the kernel at once, from where it lies, when nothing is queued before it; what the kernel does not take is
 //! copied or lent, and leaves with as much as fits in one call when it takes more. Releases go back with the next message
-//! of the same port, or in a frame of their own once half a port's messages are released: the sender then always has the other half,
-//! so nobody waits for a release that is kept back.
+//! of the same port, or in a frame of their own: at once when half a port's messages are released, else when a round of progress finds
+//! nothing else to do. So no release is kept back for long, and a busy wire tells of many at once.
 
 pub mod frame;
 mod inbox;
@@ -80,7 +80,8 @@ impl TcpWire {
     }
 
     /// As `new`, with the number of each port's first message: the same at both ends.
-    fn with_first(
+    #[doc(hidden)]
+    pub fn with_first(
         socket: TcpStream,
         config: WireConfig,
         options: TcpOptions,
@@ -105,25 +106,6 @@ impl TcpWire {
             credits: Vec::new(),
             frame: Vec::new(),
         })
-    }
-
-    /// The socket to sleep on and whether to wait until it takes bytes (besides until it has some). `None` once the peer is gone.
-    pub fn poll_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        let wants_write = self.outbox.queued_bytes() > 0 && self.bucket.is_none();
-        self.lost.is_none().then(|| (self.socket.as_fd(), wants_write))
-    }
-
-    /// How long a sleeper may sleep at most, because then the paced link takes bytes again. `None`: as long as it likes.
-    pub fn next_wakeup(&self) -> Option<Duration> {
-        let queued = self.outbox.queued_bytes();
-        let bucket = self.bucket.as_ref().filter(|_| queued > 0 && self.lost.is_none())?;
-        Some(bucket.wait(queued, Instant::now()).max(Duration::from_micros(1)))
-    }
-
-    /// The control plane says that the peer is gone. What has arrived until now stays readable.
-    pub fn mark_lost(&mut self, cause: &str) {
-        self.drain();
-        self.give_up(cause.to_owned());
     }
 
     /// Takes what has arrived, which credit bounds; a peer that keeps sending beyond that is not listened to for ever.
@@ -197,12 +179,14 @@ impl TcpWire {
         }
     }
 
-    /// Gives the kernel what is queued.
-    fn flush(&mut self) -> bool {
+    /// Gives the kernel what is queued, and the credits if they are urgent or `all` is to go.
+    fn flush(&mut self, all: bool) -> bool {
         if self.is_deaf {
             return false;
         }
-        self.push_credits();
+        if all || self.inbox.is_urgent() {
+            self.push_credits();
+        }
         let mut moved = false;
         while self.outbox.queued_bytes() > 0 {
             let (spans, count) = self.outbox.front();
@@ -327,17 +311,33 @@ impl Wire for TcpWire {
     }
 
     fn progress(&mut self) -> bool {
-        let flushed = self.flush();
+        let flushed = self.flush(false);
         let received = self.lost.is_none() && self.receive();
-        flushed || received
+        flushed || received || self.flush(true)
     }
 
     fn lost(&self) -> Option<&Lost> {
         self.lost.as_ref()
     }
 
+    fn mark_lost(&mut self, lost: Lost) {
+        self.drain();
+        self.give_up(lost.cause);
+    }
+
+    fn poll_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        let wants_write = self.outbox.queued_bytes() > 0 && self.bucket.is_none();
+        self.lost.is_none().then(|| (self.socket.as_fd(), wants_write))
+    }
+
+    fn next_wakeup(&self) -> Option<Duration> {
+        let queued = self.outbox.queued_bytes();
+        let bucket = self.bucket.as_ref().filter(|_| queued > 0 && self.lost.is_none())?;
+        Some(bucket.wait(queued, Instant::now()).max(Duration::from_micros(1)))
+    }
+
     fn is_flushed(&mut self) -> bool {
-        self.flush();
+        self.flush(true);
         self.is_deaf || (self.outbox.queued_bytes() == 0 && self.is_acknowledged())
     }
 

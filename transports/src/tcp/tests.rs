@@ -11,7 +11,7 @@ use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::sys::{self, Slot};
 use super::{TcpOptions, TcpWire};
-use crate::wire::{Arrival, Key, Room, Sent, Wire, WireConfig, Word};
+use crate::wire::{Arrival, Key, Lost, Room, Sent, Wire, WireConfig, Word};
 
 const CONFIG: WireConfig = WireConfig { ports: 5, depth: 4, slot_bytes: 64 * 1024 };
 const WORD: Word = Word { operation: 1, fingerprint: 0xabcd };
@@ -193,7 +193,7 @@ fn a_wire_marked_lost_keeps_what_has_come() {
     let source = filled(9, 5);
     assert_eq!(near.send_from(key(0), &[source.span()], false), Sent::Done);
     until("the flush", || near.is_flushed());
-    far.mark_lost("its process was killed");
+    far.mark_lost(Lost { cause: "its process was killed".to_owned() });
     assert_eq!(far.lost().unwrap().to_string(), "its process was killed");
     assert!(matches!(far.poll(key(0), 9), Arrival::Here(_)));
 }
