@@ -171,8 +171,11 @@ pub struct Lane {
 /// One rank's slice of a compiled collective.
 ///
 /// A node of a lane is issued when the lane's earlier nodes are issued, its `deps` are done for the same tile, its
-/// messages are there and its outgoing channels have room. A node without outgoing messages is done when issued; one with
-/// outgoing messages is done when its local sources may be overwritten.
+/// messages are there and its outgoing channels have room. A node that lends nothing (see [`Plan::lends`]) is done when
+/// issued; one that lends is done when its local spans, sources and sinks, may be overwritten. A node that skips a tile keeps its place all the
+/// same: it is issued in its turn, after its `deps`, and is then done at once (edges that follow from others are left
+/// out, skipped nodes included). A message counts as received when its receiving node is issued: a node that passes one on
+/// never lends what it received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The call.
@@ -197,6 +200,8 @@ pub struct Plan {
     pub span_chunks: u32,
     /// Right only where every `Send` is done as soon as it is copied: bound to copying paths.
     pub buffered: bool,
+    /// Right only where all blocks are equally long.
+    pub even: bool,
     /// The ends this rank holds.
     pub channels: Vec<Channel>,
     /// Where the nodes run.
@@ -228,6 +233,16 @@ impl Plan {
     #[inline]
     pub fn deps_of(&self, node: &Node) -> &[NodeId] {
         &self.deps[node.deps.start as usize..node.deps.end as usize]
+    }
+
+    /// Whether a node may lend bytes of this rank to a peer, and so may be done later than it is issued: it sends, and
+    /// either its only source is a local span or it also stores its result locally. A result folded or passed on
+    /// into messages alone is built in the messages' own room.
+    pub fn lends(&self, node: &Node) -> bool {
+        let sinks = self.sinks_of(node);
+        let sends = sinks.iter().any(|sink| matches!(sink, Sink::Message { .. }));
+        let stores = sinks.iter().any(|sink| matches!(sink, Sink::Span(_)));
+        sends && (stores || matches!(self.sources_of(node), [Source::Span { .. }]))
     }
 
     /// The familiar name of a node.
