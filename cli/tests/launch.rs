@@ -67,6 +67,13 @@ fn all_ranks_share_one_address_and_one_token_and_the_next_job_has_another() {
 }
 
 #[test]
+fn what_follows_the_program_is_its_own() {
+    let mut command = hcomm();
+    let output = command.args(["launch", "-n", "1", "echo", "-n", "9", "--bind", "--", "x"]).output();
+    assert_eq!(text(&output.expect("hcomm starts").stdout), "[0] 9 --bind -- x\n");
+}
+
+#[test]
 fn odd_bytes_and_unfinished_lines_come_through() {
     let output = launch(1, &[], r"printf 'a\377\000b\n\nend'");
     assert_eq!(output.stdout, b"[0] a\xff\x00b\n[0] \n[0] end\n");

@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = grace)]
     grace: Duration,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 
