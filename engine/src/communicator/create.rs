@@ -1,14 +1,18 @@
 //! How a communicator comes to be: from the environment, by hand, or between threads of this process.
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use hcomm_planner::{Planner, Topology};
+use hcomm_transports::rendezvous::{self, Dimensions, Join, JoinError, Roster, Route, Transports};
+use hcomm_transports::tcp::TcpOptions;
 use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
 
+use super::split::Hall;
 use super::{Communicator, Facts, Inner, Options};
 use crate::cache::PlanCache;
 use crate::domain::core::{Core, Limits};
@@ -16,10 +20,10 @@ use crate::domain::p2p;
 use crate::domain::peers::Peers;
 use crate::domain::watch::Watch;
 use crate::domain::{Domain, Patience};
-use crate::environment::{EnvironmentError, Placement};
+use crate::environment::{Address, EnvironmentError, Placement, Token};
 use crate::log::Log;
 use crate::profile::Recorder;
-use crate::settings::{SettingError, Settings};
+use crate::settings::{AgreementError, SettingError, Settings, TransportChoice};
 
 /// Why there is no communicator.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +32,24 @@ pub enum CreateError {
     /// A setting is unknown or has a bad value.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// Rank 0's settings cannot be taken over.
+    #[error(transparent)]
+    Agreement(#[from] AgreementError),
     /// The environment does not say which rank this is.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     /// No ranks.
     #[error("a world of 0 ranks; expected at least 1")]
     EmptyWorld,
+    /// The ranks did not meet.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The communicator that was to be split has failed.
+    #[error(transparent)]
+    Call(#[from] crate::Error),
+    /// A leader's address came in no form that can be read.
+    #[error("{0}")]
+    Address(String),
     /// The topology file cannot be used.
     #[error("topology file {path}: {reason}")]
     Topology {
@@ -72,7 +88,42 @@ impl Communicator {
     pub fn from_env() -> Result<Communicator, CreateError> {
         let settings = Settings::from_env()?;
         let placement = Placement::from_env()?;
-        let _ = (&placement, settings); todo!()
+        Communicator::connect(&placement, settings)
+    }
+
+    /// The communicator of a placement made by hand.
+    ///
+    /// # Errors
+    /// As [`Communicator::from_env`].
+    pub fn connect(placement: &Placement, settings: Settings) -> Result<Communicator, CreateError> {
+        Communicator::connect_at(placement, settings, None)
+    }
+
+    /// The same; rank 0 may bring the listener at its address.
+    pub(super) fn connect_at(
+        placement: &Placement,
+        settings: Settings,
+        listener: Option<TcpListener>,
+    ) -> Result<Communicator, CreateError> {
+        let watch = Watch::new(0);
+        let session = rendezvous::join(join(placement, &settings, listener, &watch)?)?;
+        let mut settings = settings;
+        settings.adopt(&session.agreed.settings)?;
+        let hosts = hosts_of(&session.roster, settings.transport);
+        let topology = topology_of(&settings, &hosts)?;
+        let links = session.roster.routes.iter().map(describe_route).collect();
+        let (address, token) = (placement.address.clone(), placement.token.clone());
+        Communicator::assemble(Parts {
+            rank: placement.rank,
+            world: placement.world,
+            endpoint: session.endpoint,
+            control: Arc::from(session.control),
+            watch,
+            settings,
+            topology,
+            facts: Facts { hosts, links, hall: None, address, token },
+            first: 0,
+        })
     }
 
     /// A world of one.
@@ -116,7 +167,13 @@ impl Communicator {
         };
         let controls = control::inproc_mesh(watches.iter().map(handler).collect());
         let topology = topology_of(settings, &vec![0; world])?;
-        let facts = Facts { hosts: vec![0; world], links: vec!["inproc".to_owned(); world], in_process: true };
+        let facts = Facts {
+            hosts: vec![0; world],
+            links: vec!["inproc".to_owned(); world],
+            hall: Some(Hall::new()),
+            address: Address::loopback(0),
+            token: Token::derived(&["in process"]),
+        };
         let parts = endpoints.into_iter().zip(controls).zip(watches).enumerate();
         parts
             .map(|(rank, ((endpoint, control), watch))| {
@@ -190,6 +247,76 @@ impl Inner {
             self.settings.buffer_size,
             self.settings.depth,
         ));
+    }
+}
+
+/// What the rendezvous needs to know.
+fn join(
+    placement: &Placement,
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    watch: &Arc<Watch>,
+) -> Result<Join, CreateError> {
+    let transports = match settings.transport {
+        TransportChoice::Auto => Transports::Auto,
+        TransportChoice::Shm => Transports::Shm,
+        TransportChoice::Tcp => Transports::Tcp,
+    };
+    let (watch, own) = (watch.clone(), settings.clone());
+    Ok(Join {
+        rank: placement.rank,
+        world: placement.world,
+        address: placement.address.to_string(),
+        listener,
+        token: rendezvous::Token::new(placement.token.as_bytes()),
+        deadline: settings.rendezvous_deadline,
+        transports,
+        settings: settings.agreed_blob().into(),
+        interfaces: crate::settings::value::Value::show(&settings.socket_ifname).parse().unwrap_or_default(),
+        handler: Arc::new(move |event| watch.handle(event)),
+        dimensions: Box::new(move |agreed, roster| {
+            let mut settings = own;
+            // A blob that does not decode is reported by `connect_at`; here the own settings do.
+            let _ = settings.adopt(&agreed.settings);
+            wires_of(&settings, roster)
+        }),
+    })
+}
+
+/// The dimensions of all wires, equal on all ranks.
+fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
+    let wire = dimensions(settings, roster.members.len() - 1);
+    let link_bytes_per_s = Some(settings.link_rate.bytes_per_s).filter(|rate| *rate > 0);
+    let inflight_bytes = match settings.inflight_bytes.0 {
+        0 => link_bytes_per_s.map_or(DEFAULT_INFLIGHT_BYTES, |rate| rate / 5000),
+        bytes => bytes,
+    };
+    let inflight_bytes = inflight_bytes.max(wire.slot_bytes as u64) as usize;
+    Dimensions { wire, tcp: TcpOptions { inflight_bytes, link_bytes_per_s } }
+}
+
+/// What 10 Gbit/s carry in about 200 us.
+const DEFAULT_INFLIGHT_BYTES: u64 = 256 << 10;
+
+/// By rank: a number for its host. Ranks that talk over TCP in any case are on hosts of their own.
+fn hosts_of(roster: &Roster, transport: TransportChoice) -> Vec<usize> {
+    let members = &roster.members;
+    let first_near = |rank: usize| {
+        let near = |other: &usize| members[*other].host.shares_machine(&members[rank].host);
+        (0..rank).find(near).unwrap_or(rank)
+    };
+    match transport {
+        TransportChoice::Tcp => (0..members.len()).collect(),
+        TransportChoice::Shm => vec![0; members.len()],
+        TransportChoice::Auto => (0..members.len()).map(first_near).collect(),
+    }
+}
+
+fn describe_route(route: &Option<Route>) -> String {
+    match route {
+        None => "self".to_owned(),
+        Some(Route::Shm) => "shm".to_owned(),
+        Some(Route::Tcp { why_not_shm }) => format!("tcp ({why_not_shm})"),
     }
 }
 

@@ -7,6 +7,7 @@ mod group;
 mod messages;
 mod owned;
 mod scope;
+mod split;
 
 mod variable;
 
@@ -74,8 +75,12 @@ struct Facts {
     hosts: Vec<usize>,
     /// By rank: what joins this rank to it, and why nothing faster.
     links: Vec<String>,
-    /// Ranks are threads of this process.
-    in_process: bool,
+    /// Where splits meet, when the ranks are threads of this process.
+    hall: Option<Arc<split::Hall>>,
+    /// Where rank 0 was met.
+    address: crate::environment::Address,
+    /// The secret of the job.
+    token: crate::environment::Token,
 }
 
 /// A call, less its buffers and what follows from them.
