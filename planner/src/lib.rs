@@ -18,6 +18,7 @@ pub mod plan;
 pub mod request;
 pub mod shape;
 pub mod topology;
+pub mod verify;
 
 pub use check::RequestError;
 pub use choose::{Choice, Costs};
@@ -26,3 +27,4 @@ pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, S
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
 pub use topology::Topology;
+pub use verify::{Verified, VerifyError, verify};
