@@ -19,6 +19,7 @@ pub mod planner;
 pub mod request;
 pub mod shape;
 pub mod topology;
+pub mod verify;
 
 pub use check::RequestError;
 pub use choose::{Choice, Costs};
@@ -28,3 +29,4 @@ pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
 pub use topology::Topology;
+pub use verify::{Verified, VerifyError, verify};

@@ -1,5 +1,5 @@
 //! Plans for people and other programs: text, DOT, SVG and JSON. Each draws one slice or several joined.
 
-mod words;
+pub(crate) mod words;
 
 pub mod text;

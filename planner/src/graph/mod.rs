@@ -101,8 +101,7 @@ impl Op {
 
     /// Whether it may be done later than it is issued; see `Plan::lends`.
     pub fn lends(&self) -> bool {
-        let stores = self.sinks.iter().any(|to| matches!(to, To::Span(_)));
-        self.sends() && (stores || matches!(self.sources[..], [From::Span { .. }]))
+        self.sends() && matches!(self.sources[..], [From::Span { .. }])
     }
 
     /// The ends it receives from.

@@ -141,7 +141,9 @@ impl<'a> Fusing<'a> {
                 groups.entry(span).or_default().push(at);
             }
         }
-        for group in groups.values() {
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_unstable_by_key(|group| group[0]);
+        for group in groups {
             for (i, at) in group.iter().enumerate() {
                 if self.graph.ops.contains_node(*at) {
                     self.merge(*at, &group[i + 1..], |_, _| true);
@@ -187,8 +189,7 @@ impl<'a> Fusing<'a> {
     /// Whether `other` could be carried out at once after the earlier operation `at`.
     fn may_extend(&self, at: NodeIndex, other: NodeIndex) -> bool {
         let clear = self.graph.last_before(other).is_none_or(|last| last <= at);
-        let fifo = self.graph.ops.find_edge(at, other).is_some_and(|e| self.graph.ops[e].has(Hazard::FIFO));
-        clear && !fifo && self.together(at, other).is_some() && self.compatible(at, other)
+        clear && self.together(at, other).is_some() && self.compatible(at, other)
     }
 
     /// Where both operations' messages go, if they may leave together: several do only where all readers are on this host.

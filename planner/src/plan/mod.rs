@@ -172,7 +172,7 @@ pub struct Lane {
 ///
 /// A node of a lane is issued when the lane's earlier nodes are issued, its `deps` are done for the same tile, its
 /// messages are there and its outgoing channels have room. A node that lends nothing (see [`Plan::lends`]) is done when
-/// issued; one that lends is done when its local spans, sources and sinks, may be overwritten. A node that skips a tile keeps its place all the
+/// issued; one that lends is done when its source may be overwritten. A node that skips a tile keeps its place all the
 /// same: it is issued in its turn, after its `deps`, and is then done at once (edges that follow from others are left
 /// out, skipped nodes included). A message counts as received when its receiving node is issued: a node that passes one on
 /// never lends what it received.
@@ -236,13 +236,10 @@ impl Plan {
     }
 
     /// Whether a node may lend bytes of this rank to a peer, and so may be done later than it is issued: it sends, and
-    /// either its only source is a local span or it also stores its result locally. A result folded or passed on
-    /// into messages alone is built in the messages' own room.
+    /// its only source is a local span. What is folded, or passed on from another peer, is built in the messages' own room.
     pub fn lends(&self, node: &Node) -> bool {
-        let sinks = self.sinks_of(node);
-        let sends = sinks.iter().any(|sink| matches!(sink, Sink::Message { .. }));
-        let stores = sinks.iter().any(|sink| matches!(sink, Sink::Span(_)));
-        sends && (stores || matches!(self.sources_of(node), [Source::Span { .. }]))
+        let sends = self.sinks_of(node).iter().any(|sink| matches!(sink, Sink::Message { .. }));
+        sends && matches!(self.sources_of(node), [Source::Span { .. }])
     }
 
     /// The familiar name of a node.
