@@ -7,26 +7,26 @@ use std::arch::x86_64::*;
 use std::mem::transmute;
 
 use super::registers::{bits, narrow_floats, ordered_floats, vectors};
-use super::vector::{Bits, Vector};
+use super::vector::{Bits, Vector, at_most_one};
 use super::wire::Wire;
 
 vectors! {
     I8: __m256i = [i8; 32] { unchanged; add: _mm256_add_epi8, min: _mm256_min_epi8, max: _mm256_max_epi8 }
-    U8: __m256i = [u8; 32] { unchanged; add: _mm256_add_epi8, min: _mm256_min_epu8, max: _mm256_max_epu8 }
+    U8: __m256i = [u8; 32] { unchanged, truth at_most_one; add: _mm256_add_epi8, min: _mm256_min_epu8, max: _mm256_max_epu8 }
     I16: __m256i = [i16; 16] { unchanged; add: _mm256_add_epi16, min: _mm256_min_epi16, max: _mm256_max_epi16 }
     U16: __m256i = [u16; 16] {
-        unchanged;
+        unchanged, truth at_most_one;
         add: _mm256_add_epi16, mul: _mm256_mullo_epi16, min: _mm256_min_epu16, max: _mm256_max_epu16,
     }
     I32: __m256i = [i32; 8] { unchanged; add: _mm256_add_epi32, min: _mm256_min_epi32, max: _mm256_max_epi32 }
     U32: __m256i = [u32; 8] {
-        unchanged;
+        unchanged, truth at_most_one;
         add: _mm256_add_epi32, mul: _mm256_mullo_epi32, min: _mm256_min_epu32, max: _mm256_max_epu32,
     }
     I64: __m256i = [i64; 4] { unchanged; add: _mm256_add_epi64 }
     U64: __m256i = [u64; 4] { unchanged; add: _mm256_add_epi64 }
-    F32: __m256 = [f32; 8] { canonical_ps; add: _mm256_add_ps, mul: _mm256_mul_ps, min: min_ps, max: max_ps }
-    F64: __m256d = [f64; 4] { canonical_pd; add: _mm256_add_pd, mul: _mm256_mul_pd, min: min_pd, max: max_pd }
+    F32: __m256 = [f32; 8] { canonical_ps, truth truth_f32; add: _mm256_add_ps, mul: _mm256_mul_ps, min: min_ps, max: max_ps }
+    F64: __m256d = [f64; 4] { canonical_pd, truth truth_f64; add: _mm256_add_pd, mul: _mm256_mul_pd, min: min_pd, max: max_pd }
 }
 
 bits!(I8, U8, I16, U16, I32, U32, I64, U64; _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256);
@@ -62,6 +62,20 @@ fn nan_where_ps(a: __m256, b: __m256, c: __m256) -> __m256 {
 #[target_feature(enable = "avx2")]
 fn nan_where_pd(a: __m256d, b: __m256d, c: __m256d) -> __m256d {
     _mm256_blendv_pd(c, _mm256_set1_pd(f64::NAN), _mm256_cmp_pd::<_CMP_UNORD_Q>(a, b))
+}
+
+/// 1 where `a` is not zero; a NaN is not.
+#[inline(always)]
+fn truth_f32(a: F32) -> F32 {
+    // SAFETY: the machine has the level.
+    F32(unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(a.0, _mm256_setzero_ps()), _mm256_set1_ps(1.0)) })
+}
+
+/// 1 where `a` is not zero; a NaN is not.
+#[inline(always)]
+fn truth_f64(a: F64) -> F64 {
+    // SAFETY: the machine has the level.
+    F64(unsafe { _mm256_and_pd(_mm256_cmp_pd::<_CMP_NEQ_UQ>(a.0, _mm256_setzero_pd()), _mm256_set1_pd(1.0)) })
 }
 
 #[inline]

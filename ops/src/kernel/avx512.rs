@@ -8,29 +8,29 @@ use std::marker::PhantomData;
 use std::mem::transmute;
 
 use super::registers::{bits, narrow_floats, ordered_floats, vectors};
-use super::vector::{Bits, Vector};
+use super::vector::{Bits, Vector, at_most_one};
 use super::wire::Wire;
 
 vectors! {
     I8: __m512i = [i8; 64] { unchanged; add: _mm512_add_epi8, min: _mm512_min_epi8, max: _mm512_max_epi8 }
-    U8: __m512i = [u8; 64] { unchanged; add: _mm512_add_epi8, min: _mm512_min_epu8, max: _mm512_max_epu8 }
+    U8: __m512i = [u8; 64] { unchanged, truth at_most_one; add: _mm512_add_epi8, min: _mm512_min_epu8, max: _mm512_max_epu8 }
     I16: __m512i = [i16; 32] { unchanged; add: _mm512_add_epi16, min: _mm512_min_epi16, max: _mm512_max_epi16 }
     U16: __m512i = [u16; 32] {
-        unchanged;
+        unchanged, truth at_most_one;
         add: _mm512_add_epi16, mul: _mm512_mullo_epi16, min: _mm512_min_epu16, max: _mm512_max_epu16,
     }
     I32: __m512i = [i32; 16] { unchanged; add: _mm512_add_epi32, min: _mm512_min_epi32, max: _mm512_max_epi32 }
     U32: __m512i = [u32; 16] {
-        unchanged;
+        unchanged, truth at_most_one;
         add: _mm512_add_epi32, mul: _mm512_mullo_epi32, min: _mm512_min_epu32, max: _mm512_max_epu32,
     }
     I64: __m512i = [i64; 8] { unchanged; add: _mm512_add_epi64, min: _mm512_min_epi64, max: _mm512_max_epi64 }
     U64: __m512i = [u64; 8] {
-        unchanged;
+        unchanged, truth at_most_one;
         add: _mm512_add_epi64, mul: _mm512_mullo_epi64, min: _mm512_min_epu64, max: _mm512_max_epu64,
     }
-    F32: __m512 = [f32; 16] { canonical_ps; add: _mm512_add_ps, mul: _mm512_mul_ps, min: min_ps, max: max_ps }
-    F64: __m512d = [f64; 8] { canonical_pd; add: _mm512_add_pd, mul: _mm512_mul_pd, min: min_pd, max: max_pd }
+    F32: __m512 = [f32; 16] { canonical_ps, truth truth_f32; add: _mm512_add_ps, mul: _mm512_mul_ps, min: min_ps, max: max_ps }
+    F64: __m512d = [f64; 8] { canonical_pd, truth truth_f64; add: _mm512_add_pd, mul: _mm512_mul_pd, min: min_pd, max: max_pd }
 }
 
 bits!(I8, U8, I16, U16, I32, U32, I64, U64; _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512);
@@ -117,6 +117,24 @@ fn nan_where_ps(a: __m512, b: __m512, c: __m512) -> __m512 {
 #[target_feature(enable = "avx512f")]
 fn nan_where_pd(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
     _mm512_mask_mov_pd(c, _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b), _mm512_set1_pd(f64::NAN))
+}
+
+/// 1 where `a` is not zero; a NaN is not.
+#[inline(always)]
+fn truth_f32(a: F32) -> F32 {
+    // SAFETY: the machine has the level.
+    F32(unsafe {
+        _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(a.0, _mm512_setzero_ps()), _mm512_set1_ps(1.0))
+    })
+}
+
+/// 1 where `a` is not zero; a NaN is not.
+#[inline(always)]
+fn truth_f64(a: F64) -> F64 {
+    // SAFETY: the machine has the level.
+    F64(unsafe {
+        _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(a.0, _mm512_setzero_pd()), _mm512_set1_pd(1.0))
+    })
 }
 
 #[inline]

@@ -23,6 +23,8 @@ mod wire;
 
 pub use level::Level;
 
+use std::num::NonZeroU64;
+
 use crate::{DType, Factor, RawSpan, ReduceOp};
 use fold::Job;
 use mxcsr::FixedRounding;
@@ -123,8 +125,8 @@ fn copy(source: RawSpan, sinks: &[RawSpan]) {
 }
 
 fn params(dtype: DType, op: ReduceOp, world: usize) -> Option<Params> {
-    let divisor = world.max(1) as u64;
-    let average = Params { scale: 1.0 / divisor as f64, whole_scale: 1, divisor };
+    let divisor = NonZeroU64::new(world as u64).unwrap_or(NonZeroU64::MIN);
+    let average = Params { scale: 1.0 / divisor.get() as f64, whole_scale: 1, divisor };
     let ReduceOp::PreMulSum(Factor(scale)) = op else { return Some(average) };
     match whole_range(dtype) {
         None => Some(Params { scale, ..average }),

@@ -3,11 +3,11 @@
 //! `avx2` and `avx512` are those lists. A `SAFETY` note here that speaks of the level relies on this: only the loop in
 //! `fold` that is compiled for a level uses its types, and only after `Level::detected` has found its instructions.
 
-/// Vectors that are their own wires: register, lanes, what is done before a store, and the instructions that there are
-/// for the methods of `Vector`.
+/// Vectors that are their own wires: register, lanes, what is done before a store, the truth where there is a fast one,
+/// and the instructions that there are for the methods of `Vector`.
 macro_rules! vectors {
     ($($name:ident: $register:ty = [$element:ty; $lanes:literal] {
-        $pack:path; $($method:ident: $instruction:path),* $(,)?
+        $pack:path $(, truth $truth:path)?; $($method:ident: $instruction:path),* $(,)?
     })*) => {$(
         #[derive(Clone, Copy)]
         pub(super) struct $name($register);
@@ -42,6 +42,11 @@ macro_rules! vectors {
                 }
                 Self::from_lanes(lanes)
             }
+
+            $(#[inline(always)]
+            fn truth(self) -> Self {
+                $truth(self)
+            })?
 
             $(#[inline(always)]
             fn $method(self, other: Self) -> Self {

@@ -78,6 +78,42 @@ fn integers_are_reduced_as_in_128_bits() {
 }
 
 #[test]
+fn averages_are_the_quotients_of_integers() {
+    let worlds =
+        (1..=130).chain([255, 256, 257, 32_767, 65_535, 65_537, 1 << 24, (1 << 24) + 1, 1 << 40, usize::MAX]);
+    for world in worlds {
+        let n = world as u64;
+        // Around multiples of n in 32 bits, where a quotient that is rounded would show first.
+        let near = |k: u64| [u64::MAX, 0, 1].map(|off| k.wrapping_mul(n).wrapping_add(off) as u32);
+        let words: Vec<u32> =
+            (1..2_000).chain(u64::from(u32::MAX) / n / 3..).take(4_000).flat_map(near).collect();
+        let halves: Vec<u16> = (0..=u16::MAX).collect();
+        let check = |dtype: DType, bytes: Vec<u8>, expected: Vec<u8>| {
+            for level in Level::available() {
+                let kernel =
+                    Kernel::with_level(dtype, ReduceOp::Average, world, level).expect("integers have it");
+                assert!(
+                    fold(&kernel, std::slice::from_ref(&bytes), 0, true) == expected,
+                    "{dtype} / {world} at {level}"
+                );
+            }
+        };
+        let bytes = halves.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let unsigned = halves.iter().flat_map(|x| ((u64::from(*x) / n) as u16).to_le_bytes()).collect();
+        let signed =
+            halves.iter().flat_map(|x| ((i128::from(*x as i16) / i128::from(n)) as i16).to_le_bytes());
+        check(DType::U16, bytes.clone(), unsigned);
+        check(DType::I16, bytes, signed.collect());
+        let bytes = words.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let unsigned = words.iter().flat_map(|x| ((u64::from(*x) / n) as u32).to_le_bytes()).collect();
+        let signed =
+            words.iter().flat_map(|x| ((i128::from(*x as i32) / i128::from(n)) as i32).to_le_bytes());
+        check(DType::U32, bytes.clone(), unsigned);
+        check(DType::I32, bytes, signed.collect());
+    }
+}
+
+#[test]
 fn bools_are_reduced_as_truths() {
     let mut random = Random(2);
     for op in ReduceOp::ALL {
