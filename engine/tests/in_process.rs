@@ -18,11 +18,15 @@ fn on_all<R: Send + 'static>(world: usize, f: impl Fn(Communicator) -> R + Send 
 }
 
 fn data(rank: usize, count: usize) -> Vec<i64> {
-    (0..count).map(|i| (rank as i64 + 1) * 1_000_003 + i as i64 * 7).collect()
+    (0..count).map(|i| element(rank, i)).collect()
+}
+
+fn element(rank: usize, i: usize) -> i64 {
+    (rank as i64 + 1) * 1_000_003 + i as i64 * 7
 }
 
 fn sum(world: usize, count: usize) -> Vec<i64> {
-    (0..count).map(|i| (0..world).map(|r| data(r, count)[i]).sum()).collect()
+    (0..count).map(|i| (0..world).map(|r| element(r, i)).sum()).collect()
 }
 
 #[test]
