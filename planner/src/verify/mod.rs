@@ -23,6 +23,15 @@ use order::{Rules, run};
 
 use crate::plan::Plan;
 
+/// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
+/// be run or drawn without a panic; only [`verify`] shows that it does what it should.
+///
+/// # Errors
+/// [`VerifyError::Malformed`] says what contradicts what.
+pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
+    structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
+}
+
 /// What was proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {

@@ -29,7 +29,11 @@ pub(super) fn check(plans: &[Plan]) -> Result<(), VerifyError> {
     Ok(())
 }
 
-fn slice(plan: &Plan) -> Result<(), String> {
+/// A slice makes sense by itself.
+pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
+    if plan.rank >= plan.world {
+        return Err(format!("rank {} in a world of {}", plan.rank, plan.world));
+    }
     if plan.parts == 0 || (plan.world as u64) * u64::from(plan.parts) > u64::from(u32::MAX) {
         return Err(format!("{} parts per block", plan.parts));
     }
