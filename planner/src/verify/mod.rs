@@ -7,6 +7,8 @@
 
 mod error;
 mod expression;
+#[cfg(test)]
+mod faults;
 mod joined;
 mod order;
 mod places;
