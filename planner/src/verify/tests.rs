@@ -75,6 +75,8 @@ fn every_algorithm_on_several_hosts() {
     }
     verify_all(&Topology::from_host_of(&[0, 1, 0, 1, 2, 2]));
     verify_all(&Topology::from_host_of(&[0, 0, 1]));
+    let gpus = include_str!("../../tests/data/two-hosts-four-gpus-two-nics.json");
+    verify_all(&Topology::parse(gpus).expect("a good file"));
 }
 
 /// (source, destination, index) and, per end, the sizes of its messages in order.
