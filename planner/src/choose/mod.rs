@@ -1,9 +1,11 @@
 //! Which algorithm serves a call: what each one costs, and the table that a call is looked up in.
 
 mod cost;
+mod explain;
 mod work;
 
 pub use cost::{Costs, Line, LinkCost};
+pub use explain::explain;
 pub use work::{Pattern, PerLink, Work};
 
 use std::collections::HashMap;

@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use hcomm_ops::Rank;
+use serde::{Deserialize, Serialize};
 
 use crate::request::Collective;
 use crate::shape::BufferKind;
@@ -22,7 +23,8 @@ pub const MAX_CHANNELS: usize = 4;
 pub type NodeId = u32;
 
 /// Chunks `first .. first + count` of a buffer. They lie side by side, and a tile of the span is that tile of each chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Span {
     /// The buffer.
     pub buffer: BufferKind,
@@ -33,7 +35,8 @@ pub struct Span {
 }
 
 /// Which way a channel end points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// This rank sends on it.
     Out,
@@ -43,7 +46,8 @@ pub enum Direction {
 
 /// One end of a FIFO between this rank and a peer. The n-th message sent on (source, destination, index) is the n-th
 /// received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Channel {
     /// The rank at the other end; never this rank.
     pub peer: Rank,
@@ -54,7 +58,8 @@ pub struct Channel {
 }
 
 /// What a node folds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
     /// Local bytes.
     Span {
@@ -73,7 +78,8 @@ pub enum Source {
 }
 
 /// Where a node stores its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
     /// Local bytes.
     Span(Span),
@@ -108,7 +114,8 @@ pub enum NodeKind {
 }
 
 /// One node. Its sources, sinks and dependencies are ranges into the plan's flat arrays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Node {
     /// Into [`Plan::sources`]; at least one.
     pub sources: Range<u32>,
@@ -126,7 +133,8 @@ pub struct Node {
 }
 
 /// What carries a lane's nodes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LaneKind {
     /// A host processor.
     Worker {
@@ -160,7 +168,8 @@ pub enum LaneKind {
 }
 
 /// An ordered list of nodes carried out by one resource. Every channel end belongs to exactly one lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lane {
     /// The resource.
     pub kind: LaneKind,
@@ -176,7 +185,8 @@ pub struct Lane {
 /// same: it is issued in its turn, after its `deps`, and is then done at once (edges that follow from others are left
 /// out, skipped nodes included). A message counts as received when its receiving node is issued: a node that passes one on
 /// never lends what it received.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The call.
     pub collective: Collective,

@@ -7,6 +7,8 @@
 
 mod error;
 mod expression;
+#[cfg(test)]
+mod faults;
 mod joined;
 mod order;
 mod places;
@@ -22,6 +24,15 @@ use joined::Joined;
 use order::{Rules, run};
 
 use crate::plan::Plan;
+
+/// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
+/// be run or drawn without a panic; only [`verify`] shows that it does what it should.
+///
+/// # Errors
+/// [`VerifyError::Malformed`] says what contradicts what.
+pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
+    structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
+}
 
 /// What was proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,9 +29,14 @@ pub(super) fn check(plans: &[Plan]) -> Result<(), VerifyError> {
     Ok(())
 }
 
-fn slice(plan: &Plan) -> Result<(), String> {
-    if plan.parts == 0 || (plan.world as u64) * u64::from(plan.parts) > u64::from(u32::MAX) {
-        return Err(format!("{} parts per block", plan.parts));
+/// A slice makes sense by itself.
+pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
+    if plan.rank >= plan.world {
+        return Err(format!("rank {} in a world of {}", plan.rank, plan.world));
+    }
+    let chunks = (plan.world as u64).checked_mul(u64::from(plan.parts));
+    if plan.parts == 0 || chunks.is_none_or(|chunks| chunks > u64::from(u32::MAX)) {
+        return Err(format!("{} parts per block in a world of {}", plan.parts, plan.world));
     }
     if plan.root >= plan.world {
         return Err(format!("root {} in a world of {}", plan.root, plan.world));
