@@ -16,6 +16,8 @@
 //! # }
 //! ```
 
+pub mod launch;
+
 pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
 pub use hcomm_engine::environment::{self, Placement};
 pub use hcomm_engine::settings::{self, Settings};
