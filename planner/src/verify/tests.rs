@@ -58,14 +58,14 @@ fn verify_all(topology: &Topology) -> usize {
 #[test]
 fn every_algorithm_at_every_world_up_to_17() {
     let count: usize = (1..=17).map(|world| verify_all(&Topology::single_host(world))).sum();
+    println!("{count} plans proved");
     assert!(count > 17 * ALGORITHMS.len(), "{count}");
 }
 
 #[test]
 fn every_algorithm_at_larger_worlds() {
-    for world in [24, 32, 64] {
-        verify_all(&Topology::single_host(world));
-    }
+    let count: usize = [24, 32, 64].map(|world| verify_all(&Topology::single_host(world))).iter().sum();
+    println!("{count} plans proved");
 }
 
 #[test]
