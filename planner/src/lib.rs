@@ -2,6 +2,23 @@
 //!
 //! A call enters as a [`Request`], an algorithm's builder writes one rank's nodes into a graph, passes fuse and place
 //! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks.
+//!
+//! ```
+//! use hcomm_ops::{DType, ReduceOp};
+//! use hcomm_planner::{Choice, Collective, Costs, Request, Topology, compile, compile_all, verify};
+//!
+//! let topology = Topology::single_host(4);
+//! let choice = Choice::new(&topology, Costs::shm());
+//! let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 1 << 20).with_algorithm("ring");
+//! let mine = compile(&request, 2, &topology, &choice)?;
+//! println!("{}", mine.to_text());
+//!
+//! let all = compile_all(&request, &topology, &choice)?;
+//! assert_eq!(all[2], mine);
+//! let verified = verify(&all, 2)?;
+//! assert_eq!(verified.messages, 4 * 2 * 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod algorithm;

@@ -144,9 +144,11 @@ impl<'a> Fusing<'a> {
         let mut groups: Vec<_> = groups.into_values().collect();
         groups.sort_unstable_by_key(|group| group[0]);
         for group in groups {
-            for (i, at) in group.iter().enumerate() {
-                if self.graph.ops.contains_node(*at) {
-                    self.merge(*at, &group[i + 1..], |_, _| true);
+            // What goes to another host leaves with no other message, so only these two can be joined by many.
+            let near = group.iter().position(|at| self.sends[at.index()] != Sends::Far);
+            for first in [Some(0), near].into_iter().flatten() {
+                if self.graph.ops.contains_node(group[first]) {
+                    self.merge(group[first], &group[first + 1..], |_, _| true);
                 }
             }
         }

@@ -7,14 +7,13 @@ use petgraph::Direction::Incoming;
 use petgraph::stable_graph::{EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
 
-use super::Placement;
 use crate::graph::{Graph, Hazard};
 use crate::hash::Map;
 
 /// Edges into one node that are compared with one another; a node with more keeps what the lanes do not imply.
 const COMPARED: usize = 64;
 
-pub(super) fn thin(graph: &mut Graph, _: &Placement) {
+pub(super) fn thin(graph: &mut Graph) {
     let mut known = Known::default();
     for at in graph.program() {
         let lane = graph.ops[at].lane;

@@ -6,7 +6,7 @@
 //!
 //! **One shape of node.** A node takes sources (local spans, arrived messages), folds them left to right (one source:
 //! a copy), and stores the result in sinks (local spans, outgoing messages). Send, receive, copy, reduce and every fused form
-//! are this node with different sources and sinks; [`Node::kind`] gives the familiar name.
+//! are this node with different sources and sinks; [`Plan::kind_of`] gives the familiar name.
 
 use std::ops::Range;
 

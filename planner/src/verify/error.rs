@@ -78,7 +78,7 @@ pub enum VerifyError {
         received: usize,
     },
     /// A message that is not as long as its receiver expects.
-    #[error("message {nth} of its channel: {sender} sends {sent}, and {receiver} expects {expected}")]
+    #[error("message {nth} of its channel from {sender} to {receiver}: {difference}")]
     MessageSize {
         /// Which message, from 0.
         nth: usize,
@@ -86,10 +86,8 @@ pub enum VerifyError {
         sender: At,
         /// Who receives it.
         receiver: At,
-        /// The chunks sent, in words.
-        sent: String,
-        /// The chunks expected, in words.
-        expected: String,
+        /// The chunks sent and those expected, in words.
+        difference: String,
     },
     /// Nodes that wait for one another, however much room the channels have.
     #[error("nodes wait for one another in a circle: {0}")]

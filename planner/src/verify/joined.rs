@@ -202,13 +202,8 @@ impl<'a> Joined<'a> {
         }
         let (sender, receiver) = (self.at(sender), self.at(receiver));
         let words = |sizes: &[SizeClass]| sizes.iter().map(size_words).collect::<Vec<_>>().join(", ");
-        Err(VerifyError::MessageSize {
-            nth,
-            sender,
-            receiver,
-            sent: words(&sent),
-            expected: words(&expected),
-        })
+        let difference = format!("{} sent, {} expected", words(&sent), words(&expected));
+        Err(VerifyError::MessageSize { nth, sender, receiver, difference })
     }
 
     /// The sizes of the chunks that a node moves.

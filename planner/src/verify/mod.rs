@@ -8,7 +8,7 @@
 mod error;
 mod expression;
 #[cfg(test)]
-mod faults;
+mod fault_tests;
 mod joined;
 mod order;
 mod places;

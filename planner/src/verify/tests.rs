@@ -58,14 +58,14 @@ fn verify_all(topology: &Topology) -> usize {
 #[test]
 fn every_algorithm_at_every_world_up_to_17() {
     let count: usize = (1..=17).map(|world| verify_all(&Topology::single_host(world))).sum();
+    println!("{count} plans proved");
     assert!(count > 17 * ALGORITHMS.len(), "{count}");
 }
 
 #[test]
 fn every_algorithm_at_larger_worlds() {
-    for world in [24, 32, 64] {
-        verify_all(&Topology::single_host(world));
-    }
+    let count: usize = [24, 32, 64].map(|world| verify_all(&Topology::single_host(world))).iter().sum();
+    println!("{count} plans proved");
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn frozen(plans: &[Plan]) -> Traffic {
     traffic
 }
 
-/// Chunk sizes by part: input and output chunks of one part are equally long where blocks are.
-fn parts(traffic: Traffic, parts: u32) -> BTreeMap<(usize, usize, u8), [Vec<Vec<u32>>; 2]> {
-    let of = |messages: Vec<Vec<Span>>| {
-        messages.into_iter().map(|m| m.into_iter().map(|s| s.first % parts).collect()).collect()
-    };
-    traffic.into_iter().map(|(key, ends)| (key, ends.map(of))).collect()
+/// Chunks by part: input and output chunks of one part are equally long where blocks are.
+fn by_part(mut traffic: Traffic, parts: u32) -> Traffic {
+    for chunk in traffic.values_mut().flatten().flatten().flatten() {
+        *chunk = Span::input(chunk.first % parts);
+    }
+    traffic
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn joined_slices_are_exactly_the_whole_graph() {
                     continue;
                 }
                 let plans = plans(algorithm.name, &call);
-                let whole = parts(written(algorithm.name, &call), plans[0].parts);
-                let joined = parts(frozen(&plans), plans[0].parts);
+                let whole = by_part(written(algorithm.name, &call), plans[0].parts);
+                let joined = by_part(frozen(&plans), plans[0].parts);
                 assert_eq!(joined, whole, "{collective} by {} in {}", algorithm.name, call.world);
                 assert!(joined.values().all(|[sent, received]| sent == received));
             }
