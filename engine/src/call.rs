@@ -74,7 +74,8 @@ impl Call {
     /// # Errors
     /// Where the reduction does not exist for the data type.
     pub fn bind(request: Request, plan: Arc<Plan>, message_bytes: usize) -> Result<Call, Refused> {
-        let kernel = Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
+        let kernel =
+            Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
         let layout = Layout::new(&request, &plan);
         let fingerprint = fingerprint(&request, &plan);
         let tile_bytes = tile_bytes(message_bytes, plan.span_chunks, layout.element_bytes);
@@ -246,7 +247,10 @@ impl Layout {
         };
         let Some(shape) = shape else { return Extent { start: 0, bytes: 0 } };
         let range = shape.chunk(chunk);
-        Extent { start: range.start * self.element_bytes, bytes: (range.end - range.start) * self.element_bytes }
+        Extent {
+            start: range.start * self.element_bytes,
+            bytes: (range.end - range.start) * self.element_bytes,
+        }
     }
 }
 

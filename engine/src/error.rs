@@ -62,7 +62,9 @@ pub enum Refused {
         world: usize,
     },
     /// A plan that needs a resource which no transport here drives.
-    #[error("the plan has a lane on {lane}, which needs the {needs} transport; this build runs host lanes only")]
+    #[error(
+        "the plan has a lane on {lane}, which needs the {needs} transport; this build runs host lanes only"
+    )]
     Lane {
         /// The lane.
         lane: String,
@@ -138,7 +140,9 @@ pub enum Failure {
         cause: String,
     },
     /// A message does not fit where it is to go.
-    #[error("a message of {bytes} bytes from rank {rank} with tag {tag} does not fit the receive buffer of {room} bytes")]
+    #[error(
+        "a message of {bytes} bytes from rank {rank} with tag {tag} does not fit the receive buffer of {room} bytes"
+    )]
     MessageSize {
         /// The sender.
         rank: Rank,

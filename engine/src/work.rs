@@ -200,7 +200,10 @@ impl Predecessor for Ticket {
 
 impl<B: Buffers + 'static> std::fmt::Debug for Work<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Work").field("number", &self.number()).field("done", &self.is_done()).finish_non_exhaustive()
+        f.debug_struct("Work")
+            .field("number", &self.number())
+            .field("done", &self.is_done())
+            .finish_non_exhaustive()
     }
 }
 

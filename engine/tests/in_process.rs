@@ -5,7 +5,10 @@ use std::thread;
 use hcomm_engine::Communicator;
 use hcomm_ops::ReduceOp;
 
-fn on_all<R: Send + 'static>(world: usize, f: impl Fn(Communicator) -> R + Send + Sync + Clone + 'static) -> Vec<R> {
+fn on_all<R: Send + 'static>(
+    world: usize,
+    f: impl Fn(Communicator) -> R + Send + Sync + Clone + 'static,
+) -> Vec<R> {
     let comms = Communicator::in_process(world).expect("a small world fits");
     let threads: Vec<_> = comms
         .into_iter()
@@ -44,7 +47,10 @@ fn every_collective_gives_the_right_result() {
                 assert!(out == all, "all_gather {world} {count}");
                 let mut shard = vec![-1; count];
                 comm.reduce_scatter(&data(rank, count * world), &mut shard, ReduceOp::Sum).unwrap();
-                assert!(shard == sum(world, count * world)[rank * count..(rank + 1) * count], "reduce_scatter");
+                assert!(
+                    shard == sum(world, count * world)[rank * count..(rank + 1) * count],
+                    "reduce_scatter"
+                );
                 let root = world - 1;
                 let mut buffer = if rank == root { data(root, count) } else { vec![-1; count] };
                 comm.broadcast(&mut buffer, root).unwrap();
@@ -60,8 +66,9 @@ fn every_collective_gives_the_right_result() {
                 assert!(own == data(rank, count), "scatter {world} {count}");
                 let mut out = vec![-1; count * world];
                 comm.all_to_all(&data(rank, count * world), &mut out).unwrap();
-                let blocks: Vec<i64> =
-                    (0..world).flat_map(|r| data(r, count * world)[rank * count..(rank + 1) * count].to_vec()).collect();
+                let blocks: Vec<i64> = (0..world)
+                    .flat_map(|r| data(r, count * world)[rank * count..(rank + 1) * count].to_vec())
+                    .collect();
                 assert!(out == blocks, "all_to_all {world} {count}");
                 let mut inplace = data(rank, count * world);
                 comm.all_to_all_in_place(&mut inplace).unwrap();

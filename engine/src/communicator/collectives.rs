@@ -18,7 +18,12 @@ impl Communicator {
     }
 
     /// Reduces `input` over all ranks into `output`, which is as long.
-    pub fn all_reduce_into<T: Element>(&self, input: &[T], output: &mut [T], op: ReduceOp) -> Result<(), Error> {
+    pub fn all_reduce_into<T: Element>(
+        &self,
+        input: &[T],
+        output: &mut [T],
+        op: ReduceOp,
+    ) -> Result<(), Error> {
         self.run(&Ask::new(Collective::AllReduce).op(op), apart(input, output))
     }
 
@@ -33,7 +38,12 @@ impl Communicator {
     }
 
     /// Reduces `input` over all ranks and leaves block r of the result, of `world` equal ones, in rank r's `output`.
-    pub fn reduce_scatter<T: Element>(&self, input: &[T], output: &mut [T], op: ReduceOp) -> Result<(), Error> {
+    pub fn reduce_scatter<T: Element>(
+        &self,
+        input: &[T],
+        output: &mut [T],
+        op: ReduceOp,
+    ) -> Result<(), Error> {
         self.run(&Ask::new(Collective::ReduceScatter).op(op), apart(input, output))
     }
 
@@ -74,7 +84,12 @@ impl Communicator {
     }
 
     /// Hands block r of the root's `input`, of `world` equal ones, to rank r's `output`; other ranks give `None`.
-    pub fn scatter<T: Element>(&self, input: Option<&[T]>, output: &mut [T], root: Rank) -> Result<(), Error> {
+    pub fn scatter<T: Element>(
+        &self,
+        input: Option<&[T]>,
+        output: &mut [T],
+        root: Rank,
+    ) -> Result<(), Error> {
         self.run_from(&Ask::new(Collective::Scatter).root(root), input, output)
     }
 

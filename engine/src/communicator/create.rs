@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hcomm_ops::Rank;
 use hcomm_planner::{Planner, Topology};
@@ -153,7 +153,11 @@ impl Communicator {
 
     /// The same, with call numbers that begin at `first`: for tests of their wrap.
     #[doc(hidden)]
-    pub fn in_process_from(world: usize, settings: &Settings, first: u64) -> Result<Vec<Communicator>, CreateError> {
+    pub fn in_process_from(
+        world: usize,
+        settings: &Settings,
+        first: u64,
+    ) -> Result<Vec<Communicator>, CreateError> {
         if world == 0 {
             return Err(CreateError::EmptyWorld);
         }
@@ -197,7 +201,7 @@ impl Communicator {
         let log = Log::new(rank, settings.debug);
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
         let peers = Peers::new(rank, world, control.clone(), log.clone());
-        let recorder = Recorder::new(Instant::now(), settings.trace_events as usize);
+        let recorder = Recorder::new(settings.trace_events as usize);
         let stall = settings.stall_warning;
         let limits = Limits {
             deadline: settings.deadline,
@@ -237,7 +241,8 @@ impl Communicator {
 impl Inner {
     /// Says what the communicator was made of.
     fn introduce(&self) {
-        let links: Vec<String> = self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
+        let links: Vec<String> =
+            self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
         self.log.info(&format!(
             "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: defaults",
             env!("CARGO_PKG_VERSION"),

@@ -41,7 +41,12 @@ impl Communicator {
     }
 
     /// [`Communicator::recv`] into an owned buffer. The message may be shorter; a caller that needs to know sends the length.
-    pub fn recv_async<O: StableBuffer + 'static>(&self, buffer: O, from: Rank, tag: u32) -> Work<OutputOnly<O>> {
+    pub fn recv_async<O: StableBuffer + 'static>(
+        &self,
+        buffer: O,
+        from: Rank,
+        tag: u32,
+    ) -> Work<OutputOnly<O>> {
         Work::new(self.post_recv(OutputOnly(buffer), from, tag))
     }
 

@@ -33,7 +33,7 @@ use crate::domain::{Domain, Intake, Order};
 use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
 use crate::operation::Operation;
-use crate::profile::NodeEvent;
+use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::work::{Pending, Predecessor, Work};
 
@@ -173,13 +173,14 @@ impl Communicator {
         let after = self.options.after.clone();
         let local = Local { run: Box::new(run), operation: operation.clone(), after };
         self.inner.domain.submit(Intake::Local(local));
-        let pending = Pending::running(self.inner.domain.clone(), operation, u64::MAX, crate::bindings::Nothing);
+        let pending =
+            Pending::running(self.inner.domain.clone(), operation, u64::MAX, crate::bindings::Nothing);
         Work::new(pending)
     }
 
-    /// Node events recorded since the last call, oldest first; `HCOMM_TRACE_EVENTS` says how many are kept.
-    pub fn take_events(&self) -> Vec<NodeEvent> {
-        self.inner.domain.events()
+    /// Node events recorded since the last call; `HCOMM_TRACE_EVENTS` says how many are kept.
+    pub fn take_profile(&self) -> Profile {
+        self.inner.domain.profile()
     }
 
     /// Ends every operation in flight, here and, as soon as they need this rank, elsewhere. The communicator is of no

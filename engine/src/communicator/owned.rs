@@ -63,7 +63,12 @@ impl Communicator {
     }
 
     /// [`Communicator::reduce`] on an owned buffer, in place at the root.
-    pub fn reduce_async<B: StableBuffer + 'static>(&self, buffer: B, op: ReduceOp, root: Rank) -> Work<InPlace<B>> {
+    pub fn reduce_async<B: StableBuffer + 'static>(
+        &self,
+        buffer: B,
+        op: ReduceOp,
+        root: Rank,
+    ) -> Work<InPlace<B>> {
         self.own(&Ask::new(Collective::Reduce).op(op).root(root), InPlace(buffer))
     }
 
@@ -91,7 +96,11 @@ impl Communicator {
     }
 
     /// [`Communicator::scatter`] on an owned buffer, at the other ranks.
-    pub fn scatter_from_async<O: StableBuffer + 'static>(&self, output: O, root: Rank) -> Work<OutputOnly<O>> {
+    pub fn scatter_from_async<O: StableBuffer + 'static>(
+        &self,
+        output: O,
+        root: Rank,
+    ) -> Work<OutputOnly<O>> {
         self.own(&Ask::new(Collective::Scatter).root(root), OutputOnly(output))
     }
 

@@ -234,7 +234,10 @@ impl WaitAll<'_, '_> {
     fn wait(&self) -> Result<(), Error> {
         let domain = &self.0.communicator.inner.domain;
         let started = std::mem::take(&mut *self.0.started.borrow_mut());
-        started.iter().map(|operation| domain.wait(operation)).fold(Ok(()), |first, next| first.and(plain(next)))
+        started
+            .iter()
+            .map(|operation| domain.wait(operation))
+            .fold(Ok(()), |first, next| first.and(plain(next)))
     }
 }
 

@@ -73,7 +73,8 @@ impl Communicator {
         let mut own = [0_u8; ADDRESS_BYTES];
         if let Some((_, address)) = &listener {
             let text = address.to_string();
-            own[..text.len().min(ADDRESS_BYTES)].copy_from_slice(&text.as_bytes()[..text.len().min(ADDRESS_BYTES)]);
+            own[..text.len().min(ADDRESS_BYTES)]
+                .copy_from_slice(&text.as_bytes()[..text.len().min(ADDRESS_BYTES)]);
         }
         let mut addresses = vec![0_u8; ADDRESS_BYTES * self.world()];
         self.all_gather(&own, &mut addresses)?;
@@ -87,7 +88,10 @@ impl Communicator {
             world: split.members.len(),
             local_rank: None,
             local_world: None,
-            address: text.trim_end_matches('\0').parse::<Address>().map_err(|e| CreateError::Address(e.to_string()))?,
+            address: text
+                .trim_end_matches('\0')
+                .parse::<Address>()
+                .map_err(|e| CreateError::Address(e.to_string()))?,
             token: self.token_of(split),
             source: "split",
         };

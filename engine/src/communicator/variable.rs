@@ -16,7 +16,12 @@ use crate::work::Work;
 impl Communicator {
     /// Gathers every rank's `input` into `output`: `counts[r]` elements from rank r, in rank order. All ranks give the same
     /// `counts`.
-    pub fn all_gather_v<T: Element>(&self, input: &[T], output: &mut [T], counts: &[u64]) -> Result<(), Error> {
+    pub fn all_gather_v<T: Element>(
+        &self,
+        input: &[T],
+        output: &mut [T],
+        counts: &[u64],
+    ) -> Result<(), Error> {
         self.run(&Ask::new(Collective::AllGather).counts(listed(counts)), apart(input, output))
     }
 
@@ -94,7 +99,13 @@ impl Communicator {
     }
 
     /// [`Communicator::gather_v`] on owned buffers, at the root.
-    pub fn gather_v_async<I, O>(&self, mut input: I, output: O, counts: &[u64], root: Rank) -> Work<Apart<I, O>>
+    pub fn gather_v_async<I, O>(
+        &self,
+        mut input: I,
+        output: O,
+        counts: &[u64],
+        root: Rank,
+    ) -> Work<Apart<I, O>>
     where
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
@@ -105,14 +116,24 @@ impl Communicator {
     }
 
     /// [`Communicator::gather_v`] on an owned buffer, at the other ranks.
-    pub fn gather_v_to_async<I: StableBuffer + 'static>(&self, mut input: I, root: Rank) -> Work<InputOnly<I>> {
+    pub fn gather_v_to_async<I: StableBuffer + 'static>(
+        &self,
+        mut input: I,
+        root: Rank,
+    ) -> Work<InputOnly<I>> {
         let own = elements(&mut input);
         let ask = Ask::new(Collective::Gather).root(root).counts(local(&[own], &[]));
         self.own(&ask, InputOnly(input))
     }
 
     /// [`Communicator::scatter_v`] on owned buffers, at the root.
-    pub fn scatter_v_async<I, O>(&self, input: I, counts: &[u64], mut output: O, root: Rank) -> Work<Apart<I, O>>
+    pub fn scatter_v_async<I, O>(
+        &self,
+        input: I,
+        counts: &[u64],
+        mut output: O,
+        root: Rank,
+    ) -> Work<Apart<I, O>>
     where
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
@@ -123,7 +144,11 @@ impl Communicator {
     }
 
     /// [`Communicator::scatter_v`] on an owned buffer, at the other ranks.
-    pub fn scatter_v_from_async<O: StableBuffer + 'static>(&self, mut output: O, root: Rank) -> Work<OutputOnly<O>> {
+    pub fn scatter_v_from_async<O: StableBuffer + 'static>(
+        &self,
+        mut output: O,
+        root: Rank,
+    ) -> Work<OutputOnly<O>> {
         let own = elements(&mut output);
         let ask = Ask::new(Collective::Scatter).root(root).counts(local(&[], &[own]));
         self.own(&ask, OutputOnly(output))

@@ -15,10 +15,10 @@ use hcomm_ops::buffer::Claim;
 use hcomm_transports::{Endpoint, Wire};
 use slab::Slab;
 
-use super::peers::Peers;
 use super::p2p::PointToPoint;
+use super::peers::Peers;
 use crate::error::Failure;
-use crate::execution::{Execution, Issue, Progress, WINDOWS};
+use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS};
 use crate::operation::Operation;
 use crate::profile::Recorder;
 
@@ -175,7 +175,10 @@ impl Core {
 
     /// Puts an operation that has begun outside the table into it.
     pub fn insert(&mut self, number: u64, execution: Execution, operation: Arc<Operation>) {
-        self.enter(Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() }, execution);
+        self.enter(
+            Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() },
+            execution,
+        );
     }
 
     /// One round: everything that can move moves, most urgent first, a tile at a time. Returns whether anything moved.
@@ -201,8 +204,7 @@ impl Core {
         if self.has_sockets {
             self.move_sockets();
         }
-        let recorder = &mut self.recorder;
-        execution.advance(&mut self.endpoint.wires, &mut |issue: Issue| recorder.issue(number, issue))
+        execution.advance(&mut self.endpoint.wires, &mut Recording { number, recorder: &mut self.recorder })
     }
 
     /// Looks at deadlines and stalls.
@@ -267,7 +269,9 @@ impl Core {
     pub fn is_flushed(&mut self) -> bool {
         let peers = &self.peers;
         let wires = self.endpoint.wires.iter_mut().enumerate();
-        wires.filter(|(rank, _)| !peers.is_gone(*rank)).all(|(_, wire)| wire.as_mut().is_none_or(Wire::is_flushed))
+        wires
+            .filter(|(rank, _)| !peers.is_gone(*rank))
+            .all(|(_, wire)| wire.as_mut().is_none_or(Wire::is_flushed))
     }
 
     /// Ends everything at once with `failure`, whatever peers do.
@@ -295,7 +299,10 @@ impl Core {
             match (submission.execution.take(), failure) {
                 (None, _) => {}
                 (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
-                (Some(execution), None) => self.enter(submission, execution),
+                (Some(execution), None) => {
+                    self.recorder.start(submission.number, execution.call());
+                    self.enter(submission, execution);
+                }
             }
         }
     }
@@ -343,10 +350,8 @@ impl Core {
             }
         }
         let entry = &mut self.entries[key];
-        let (number, recorder) = (entry.number, &mut self.recorder);
-        let progress =
-            entry.execution.advance_round(&mut self.endpoint.wires, &mut |i: Issue| recorder.issue(number, i));
-        match progress {
+        let mut recording = Recording { number: entry.number, recorder: &mut self.recorder };
+        match entry.execution.advance_round(&mut self.endpoint.wires, &mut recording) {
             Progress::Moved => true,
             Progress::Finished => self.finish(key),
             Progress::Blocked => self.blame(key),
@@ -498,6 +503,24 @@ impl Core {
         }
         let doing: Vec<String> = waits.iter().map(|rank| self.peers.doing(*rank)).collect();
         format!("{position}, waiting for {}", doing.join("; "))
+    }
+}
+
+/// Events of one operation on their way to the recorder.
+struct Recording<'a> {
+    number: u64,
+    recorder: &'a mut Recorder,
+}
+
+impl Observer for Recording<'_> {
+    #[inline]
+    fn attempt(&mut self) {
+        self.recorder.attempt();
+    }
+
+    #[inline]
+    fn issue(&mut self, issue: Issue) {
+        self.recorder.issue(self.number, issue);
     }
 }
 

@@ -60,7 +60,14 @@ pub enum Shift<T> {
 impl<T> Handover<T> {
     /// A parked core.
     pub fn new(core: T) -> Self {
-        let parked = Parked { core: Some(Box::new(core)), waiting: 0, work_left: false, pending: false, driver_asleep: false, closed: false };
+        let parked = Parked {
+            core: Some(Box::new(core)),
+            waiting: 0,
+            work_left: false,
+            pending: false,
+            driver_asleep: false,
+            closed: false,
+        };
         Handover { parked: Mutex::new(parked), waiters: Condvar::new(), driver: Condvar::new() }
     }
 

@@ -28,10 +28,10 @@ use self::peers::Gone;
 use self::watch::{News, Watch};
 use crate::bindings::Spans;
 use crate::call::Call;
-use crate::error::{Failure, Refused};
+use crate::error::Failure;
 use crate::execution::{Execution, Progress};
 use crate::operation::Operation;
-use crate::profile::NodeEvent;
+use crate::profile::Profile;
 
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
@@ -83,7 +83,13 @@ pub(crate) struct Domain {
 impl Domain {
     pub fn new(core: Core, watch: Arc<Watch>, patience: Patience) -> Self {
         let ringer = core.endpoint.doorbell.ringer();
-        Domain { handover: Handover::new(core), inbox: crossbeam_channel::unbounded(), watch, ringer, patience }
+        Domain {
+            handover: Handover::new(core),
+            inbox: crossbeam_channel::unbounded(),
+            watch,
+            ringer,
+            patience,
+        }
     }
 
     /// Runs a call to its end on the caller's stack where nothing else is in flight, and through the table where
@@ -104,7 +110,9 @@ impl Domain {
         core.pass(number);
         let mut execution = execution_in(&mut core, call, number);
         execution.bind(spans);
+        core.recorder.start(number, call);
         if self.run_inline(&mut core, &mut execution, number) {
+            core.recorder.finish(number);
             core.keep(execution);
             let work_left = core.has_work();
             self.handover.put_back(core, work_left);
@@ -119,7 +127,11 @@ impl Domain {
     pub fn start(&self, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>, order: Order) -> u64 {
         let number = self.watch.record(call.fingerprint);
         let submission = Submission::new(number, call, spans, operation);
-        self.submit(Intake::Collective(Submission { after: order.after, claims: order.claims, ..submission }));
+        self.submit(Intake::Collective(Submission {
+            after: order.after,
+            claims: order.claims,
+            ..submission
+        }));
         number
     }
 
@@ -181,14 +193,6 @@ impl Domain {
         }
     }
 
-    /// Why no operation can start any more; `None` where they can.
-    pub fn refusal(&self) -> Option<Refused> {
-        let core = self.handover.take()?;
-        let failure = core.broken().cloned();
-        self.release(core);
-        failure.map(Refused::Unusable)
-    }
-
     /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`. Returns the first
     /// failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
@@ -209,12 +213,12 @@ impl Domain {
         failure
     }
 
-    /// Node events recorded so far.
-    pub fn events(&self) -> Vec<NodeEvent> {
+    /// What was recorded since the last call.
+    pub fn profile(&self) -> Profile {
         let mut core = self.hold();
-        let events = core.recorder.drain();
+        let profile = core.recorder.take();
         self.release(core);
-        events
+        profile
     }
 
     /// Ends the background driver.
@@ -370,7 +374,9 @@ impl Domain {
                 let call = self.watch.our_call(number);
                 core.refused_by(number, rank, call, reason);
             }
-            News::Note(rank, Note::Aborted { number, cause }) => core.peers.mark(rank, Gone::Aborted(number, cause)),
+            News::Note(rank, Note::Aborted { number, cause }) => {
+                core.peers.mark(rank, Gone::Aborted(number, cause))
+            }
             News::Note(_, Note::Ask { .. }) => {}
             News::Note(other, Note::Differs { number, call: other_call })
             | News::Mismatch { number, other, other_call } => {

@@ -100,13 +100,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_note() -> impl Strategy<Value = Note> {
-        (1..=6_u8, any::<u64>(), any::<u32>(), "\\PC{0,80}").prop_map(|(kind, number, fingerprint, text)| match kind {
-            1 => Note::Ask { number, fingerprint, call: text },
-            2 => Note::NotYet { number, doing: text },
-            3 => Note::Same { number, doing: text },
-            4 => Note::Differs { number, call: text },
-            5 => Note::Refused { number, reason: text },
-            _ => Note::Aborted { number, cause: text },
+        (1..=6_u8, any::<u64>(), any::<u32>(), "\\PC{0,80}").prop_map(|(kind, number, fingerprint, text)| {
+            match kind {
+                1 => Note::Ask { number, fingerprint, call: text },
+                2 => Note::NotYet { number, doing: text },
+                3 => Note::Same { number, doing: text },
+                4 => Note::Differs { number, call: text },
+                5 => Note::Refused { number, reason: text },
+                _ => Note::Aborted { number, cause: text },
+            }
         })
     }
 

@@ -113,7 +113,8 @@ impl PointToPoint {
 
     /// Whether nothing is posted.
     pub fn is_idle(&self) -> bool {
-        !self.used || self.lines.iter().all(|l| l.sends.is_empty() && l.receives.is_empty() && l.replies.is_empty())
+        !self.used
+            || self.lines.iter().all(|l| l.sends.is_empty() && l.receives.is_empty() && l.replies.is_empty())
     }
 
     pub fn send(&mut self, posted: Posted) {
@@ -169,10 +170,12 @@ impl Line {
             let key = key(self.seen);
             let message = match wire.poll(key, HEADER_BYTES) {
                 Arrival::Here(span) => span,
-                Arrival::Differs { word, bytes } if word == key.word => match wire.poll(key, bytes as usize) {
-                    Arrival::Here(span) => span,
-                    _ => return any,
-                },
+                Arrival::Differs { word, bytes } if word == key.word => {
+                    match wire.poll(key, bytes as usize) {
+                        Arrival::Here(span) => span,
+                        _ => return any,
+                    }
+                }
                 _ => return any,
             };
             self.take(message);
@@ -240,7 +243,9 @@ impl Line {
             let Some(mut early) = self.early.remove(at) else { return };
             self.early_bytes -= early.payload.len();
             match early.header.kind {
-                Kind::Eager => self.take_eager(early.header, hcomm_ops::StableBuffer::span(&mut early.payload)),
+                Kind::Eager => {
+                    self.take_eager(early.header, hcomm_ops::StableBuffer::span(&mut early.payload))
+                }
                 _ => self.take_announce(early.header),
             };
         }
@@ -257,13 +262,16 @@ impl Line {
         if let Some(send) = self.sends.iter().position(refused).and_then(|at| self.sends.remove(at)) {
             let posted = send.posted;
             let bytes = posted.span.len() as u64;
-            let failure = Failure::MessageSize { rank: posted.peer, tag: posted.tag, bytes, room: header.total };
+            let failure =
+                Failure::MessageSize { rank: posted.peer, tag: posted.tag, bytes, room: header.total };
             posted.operation.complete(Err(failure));
         }
     }
 
     fn take_data(&mut self, id: u32, payload: RawSpan) {
-        let Some(at) = self.receives.iter().position(|r| r.stream.is_some_and(|(s, ..)| s == id)) else { return };
+        let Some(at) = self.receives.iter().position(|r| r.stream.is_some_and(|(s, ..)| s == id)) else {
+            return;
+        };
         let receive = &mut self.receives[at];
         let Some((_, offset, total)) = &mut receive.stream else { return };
         let Some(room) = receive.posted.span.checked_slice(*offset, payload.len()) else { return };

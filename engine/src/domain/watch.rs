@@ -104,7 +104,8 @@ impl Watch {
     #[inline]
     pub fn record(&self, fingerprint: u32) -> u64 {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        self.words[number as usize % REMEMBERED].store(number << 32 | u64::from(fingerprint), Ordering::Relaxed);
+        self.words[number as usize % REMEMBERED]
+            .store(number << 32 | u64::from(fingerprint), Ordering::Relaxed);
         number
     }
 
@@ -166,7 +167,10 @@ impl Watch {
     }
 
     fn call_of(&self, fingerprint: u32) -> String {
-        lock(&self.calls).get(&fingerprint).cloned().unwrap_or_else(|| "a call that is not remembered".to_owned())
+        lock(&self.calls)
+            .get(&fingerprint)
+            .cloned()
+            .unwrap_or_else(|| "a call that is not remembered".to_owned())
     }
 }
 

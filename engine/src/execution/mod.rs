@@ -54,6 +54,18 @@ pub struct Issue {
     pub bytes: usize,
 }
 
+/// Watches an execution, for profiling.
+pub trait Observer {
+    /// A node is about to be tried.
+    fn attempt(&mut self) {}
+
+    /// The node tried last has been issued.
+    fn issue(&mut self, _: Issue) {}
+}
+
+/// Nobody watches.
+impl Observer for () {}
+
 /// One operation in flight.
 #[derive(Debug)]
 pub struct Execution {
@@ -92,10 +104,10 @@ impl Execution {
     }
 
     /// Moves every lane as far as it goes.
-    pub fn advance(&mut self, wires: &mut Wires, issued: &mut impl FnMut(Issue)) -> Progress {
+    pub fn advance(&mut self, wires: &mut Wires, observer: &mut impl Observer) -> Progress {
         let mut moved = false;
         loop {
-            match self.advance_round(wires, issued) {
+            match self.advance_round(wires, observer) {
                 Progress::Moved => moved = true,
                 Progress::Blocked if moved => return Progress::Moved,
                 other => return other,
@@ -105,9 +117,9 @@ impl Execution {
 
     /// Issues at most one node on each lane, so that a more urgent execution can go between.
     #[inline]
-    pub fn advance_round(&mut self, wires: &mut Wires, issued: &mut impl FnMut(Issue)) -> Progress {
+    pub fn advance_round(&mut self, wires: &mut Wires, observer: &mut impl Observer) -> Progress {
         let mut step = state::Step { call: &self.call, memory: &self.memory, room: &mut self.room, wires };
-        self.state.advance_round(&mut step, issued)
+        self.state.advance_round(&mut step, observer)
     }
 
     /// The ranks that it waits for now: for a message, for room, or for an acknowledgement.

@@ -6,7 +6,7 @@ use hcomm_planner::{Direction, Node, Plan, Sink, Source};
 use hcomm_transports::{Arrival, Key, Room, Sent, Ticket, Wire, Word};
 
 use super::fold::Workspace;
-use super::{Issue, Progress, WINDOWS, Wires};
+use super::{Issue, Observer, Progress, WINDOWS, Wires};
 use crate::call::Call;
 use crate::memory::Memory;
 
@@ -84,16 +84,16 @@ impl State {
     }
 
     #[inline]
-    pub fn advance_round(&mut self, step: &mut Step<'_>, issued: &mut impl FnMut(Issue)) -> Progress {
+    pub fn advance_round(&mut self, step: &mut Step<'_>, observer: &mut impl Observer) -> Progress {
         if !self.lent.is_empty() {
             self.collect(step.wires);
         }
         let mut moved = false;
         for lane in 0..self.lanes.len() {
-            match self.advance_lane(lane, step) {
+            match self.advance_lane(lane, step, observer) {
                 Ok(Some(issue)) => {
                     moved = true;
-                    issued(issue);
+                    observer.issue(issue);
                 }
                 Ok(None) => {}
                 Err(differs) => return differs,
@@ -133,12 +133,18 @@ impl State {
     }
 
     #[inline]
-    fn advance_lane(&mut self, lane: usize, step: &mut Step<'_>) -> Result<Option<Issue>, Progress> {
+    fn advance_lane(
+        &mut self,
+        lane: usize,
+        step: &mut Step<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<Option<Issue>, Progress> {
         let Some(node) = self.next_node(step.call, lane) else { return Ok(None) };
         let tile = self.lanes[lane].tile;
         if !self.is_ready(step.call, node, tile) {
             return Ok(None);
         }
+        observer.attempt();
         match self.attempt(lane, node, tile, step) {
             Attempt::Issued(bytes) => {
                 self.issued[node as usize] += 1;
@@ -305,4 +311,3 @@ fn channels_of<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item = u32> + '
     });
     incoming.chain(outgoing)
 }
-
