@@ -1,13 +1,35 @@
 //! Moves bytes between ranks: in process, through shared memory, over TCP, over a simulated network; and brings the
 //! ranks together. A transport never knows why bytes move.
 
+#![cfg_attr(loom, allow(dead_code))]
+
+#[cfg(not(loom))]
+mod any;
+mod bell;
+#[cfg(not(loom))]
 pub mod control;
+#[cfg(not(loom))]
 pub mod endpoint;
+#[cfg(not(loom))]
+pub mod inproc;
+#[cfg(not(loom))]
+mod mapping;
+#[cfg(not(loom))]
+pub mod rendezvous;
+pub mod ring;
+#[cfg(not(loom))]
+pub mod shm;
+#[cfg(not(loom))]
+pub mod sim;
+mod sync;
+#[cfg(not(loom))]
+pub mod tcp;
 pub mod wire;
 
+#[cfg(not(loom))]
+pub use any::AnyWire;
+#[cfg(not(loom))]
 pub use control::{Control, Event, Handler};
+#[cfg(not(loom))]
 pub use endpoint::{Doorbell, Endpoint, Ringer};
-pub use wire::{Arrival, Key, Room, Sent, Ticket, Wire, WireConfig, Word};
-
-/// Any wire: dispatch is by this closed enum.
-pub enum AnyWire {}
+pub use wire::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig, Word};

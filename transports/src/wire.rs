@@ -13,7 +13,13 @@
 //! Every message carries its operation's number and the call's fingerprint. `poll` compares them with what the caller
 //! expects, and the byte count too: a message of another call is reported, never delivered.
 
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
 use hcomm_ops::RawSpan;
+
+/// The byte count that [`Arrival::Differs`] gives of a lent message which its sender called back.
+pub const REVOKED_BYTES: u64 = u64::MAX;
 
 /// Whose message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +89,8 @@ pub enum Arrival {
     Here(RawSpan),
     /// It has come and was put into the span that was posted; `release` it all the same.
     Landed,
-    /// The next message of this port belongs to another call (or has another length). It stays where it is.
+    /// The next message of this port belongs to another call (or has another length). It stays where it is. One that was lent and
+    /// called back before it was read is reported so too, with [`REVOKED_BYTES`]; its bytes are never read.
     Differs {
         /// What the message says it is.
         word: Word,
@@ -108,7 +115,7 @@ pub trait Wire {
     /// Shows the slot for the next message of `key.port`, at least `bytes` long. `bytes <= slot_bytes`.
     fn reserve(&mut self, key: Key, bytes: usize) -> Room;
 
-    /// Sends the message of `bytes` built in the slot that `reserve` showed last for this port.
+    /// Sends the message of `bytes` built in the slot that `reserve` showed last for this port (for at least as many).
     fn commit(&mut self, key: Key, bytes: usize);
 
     /// Sends the concatenation of `pieces` (together `<= slot_bytes`, perhaps 0) as the next message of `key.port`. Where
@@ -128,11 +135,33 @@ pub trait Wire {
     /// Gives back the message that `poll` showed on this port.
     fn release(&mut self, port: u16);
 
+    /// Sends the message shown on port `from` back as the next message of `key.port`, without a copy (the receiver may have
+    /// written into it), and releases it. Returns false, with nothing done, where the transport or this message cannot, or
+    /// the port is full: then send and release as usual.
+    fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
+        let _ = (from, key, bytes);
+        false
+    }
+
     /// Moves bytes where that takes system calls (sockets). Returns whether anything moved.
     fn progress(&mut self) -> bool;
 
     /// Why the peer is gone, once no further message of it can come. Messages that came before stay readable.
     fn lost(&self) -> Option<&Lost>;
+
+    /// Takes another's word that the peer is gone (the control plane's, where the transport itself cannot notice).
+    /// The first cause stays.
+    fn mark_lost(&mut self, lost: Lost);
+
+    /// The socket whose readiness is to wake a sleeper, and whether to wait for room to write as well.
+    fn poll_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        None
+    }
+
+    /// How long a sleeper may sleep at most, because this wire then has something to do that nothing else wakes it for (a paced link).
+    fn next_wakeup(&self) -> Option<Duration> {
+        None
+    }
 
     /// Whether everything sent has left this process's memory, so that it may exit.
     fn is_flushed(&mut self) -> bool;

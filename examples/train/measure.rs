@@ -1,0 +1,104 @@
+//! What communication costs: rounds of a few steps with overlap, without overlap and without communication, one
+//! after the other in the same processes, so that a machine that speeds up or slows down does it to all three.
+
+use crate::Outcome;
+use crate::buckets::Mode;
+use crate::report::Progress;
+use crate::standin::Communicator;
+use crate::trace::Phase;
+use crate::trainer::Trainer;
+
+/// The ways to communicate, in the order of the table.
+pub const MODES: [Mode; 3] = [Mode::Overlap, Mode::NoOverlap, Mode::NoComm];
+const STEPS_PER_ROUND: usize = 10;
+
+/// The median step of one mode.
+#[derive(Clone, Copy)]
+pub struct Timing {
+    /// From one step's beginning to the next one's.
+    pub step_ns: u64,
+    /// The part of it in backward.
+    pub backward_ns: u64,
+    /// The part of it in the library: handing buckets over and waiting for them.
+    pub communication_ns: u64,
+}
+
+/// The times of every step taken so far, by mode.
+#[derive(Default)]
+struct Samples {
+    by_mode: [Vec<Timing>; 3],
+}
+
+/// Measures all modes. The parameters of the trainer are worth nothing afterwards: without communication every
+/// rank goes its own way.
+pub fn all_modes(
+    trainer: &mut Trainer,
+    comm: &Communicator,
+    rounds: usize,
+    progress: &mut Progress,
+) -> Outcome<[Timing; 3]> {
+    let mut samples = Samples::default();
+    for _ in 0..rounds {
+        for (mode, samples) in MODES.into_iter().zip(&mut samples.by_mode) {
+            comm.barrier()?;
+            samples.extend(take_steps(trainer, mode, STEPS_PER_ROUND)?);
+            progress.advance(STEPS_PER_ROUND, format_args!("{mode:?}"));
+        }
+    }
+    Ok(samples.by_mode.map(|steps| median(&steps)))
+}
+
+/// How many steps `all_modes` takes.
+pub fn steps(rounds: usize) -> usize {
+    rounds * MODES.len() * STEPS_PER_ROUND
+}
+
+/// A few steps of both ways to communicate, kept in the timeline and not in the table.
+pub fn record(trainer: &mut Trainer, comm: &Communicator) -> Outcome<()> {
+    for mode in [Mode::Overlap, Mode::NoOverlap] {
+        comm.barrier()?;
+        trainer.timeline.record(true);
+        take_steps(trainer, mode, 4)?;
+        trainer.timeline.record(false);
+    }
+    Ok(())
+}
+
+/// The median time of a step with nothing communicated, while all ranks compute.
+pub fn compute_alone(trainer: &mut Trainer, comm: &Communicator) -> Outcome<Timing> {
+    comm.barrier()?;
+    Ok(median(&take_steps(trainer, Mode::NoComm, STEPS_PER_ROUND)?))
+}
+
+/// The first step has nothing to receive from the one before, so it is left out.
+fn take_steps(trainer: &mut Trainer, mode: Mode, steps: usize) -> Outcome<Vec<Timing>> {
+    trainer.step(mode)?;
+    trainer.timeline.take_totals_ns();
+    let mut timings = Vec::with_capacity(steps);
+    for _ in 1..steps {
+        trainer.step(mode)?;
+        let totals_ns = trainer.timeline.take_totals_ns();
+        let of = |phase: Phase| totals_ns[phase as usize];
+        timings.push(Timing {
+            step_ns: of(Phase::Step),
+            backward_ns: of(Phase::Backward),
+            communication_ns: of(Phase::Submit) + of(Phase::Wait),
+        });
+    }
+    trainer.finish()?;
+    Ok(timings)
+}
+
+/// The median of each figure by itself.
+fn median(timings: &[Timing]) -> Timing {
+    let middle = |figure: fn(&Timing) -> u64| {
+        let mut figures: Vec<u64> = timings.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures.get(figures.len() / 2).copied().unwrap_or_default()
+    };
+    Timing {
+        step_ns: middle(|timing| timing.step_ns),
+        backward_ns: middle(|timing| timing.backward_ns),
+        communication_ns: middle(|timing| timing.communication_ns),
+    }
+}

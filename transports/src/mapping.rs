@@ -1,0 +1,110 @@
+//! [`Mapping`]: pages of memory, unmapped with their last owner; rings and doorbell words live in them.
+//!
+//! In-process wires use anonymous pages, which cost nothing until they are touched; shared-memory ones map a segment.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::sync::AtomicU32;
+
+/// A mapped range of memory, readable and writable, zero at first.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// Fresh pages of this process alone.
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<Arc<Mapping>> {
+        // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
+        let start = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }?;
+        Ok(Mapping::from_kernel(start.cast(), bytes))
+    }
+
+    /// The first `bytes` of a file, shared with everybody who maps it. The caller has checked that the file is that
+    /// long and sealed against shrinking, so that no access can meet a missing page.
+    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
+        // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+        }?;
+        Ok(Mapping::from_kernel(start.cast(), bytes))
+    }
+
+    fn from_kernel(start: *mut u8, bytes: usize) -> Arc<Mapping> {
+        let start = NonNull::new(start).expect("the kernel never maps page zero for a null hint");
+        Arc::new(Mapping { start, bytes })
+    }
+
+    /// Its length.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address of the byte at `offset`, which begins a range of `bytes` inside the mapping.
+    ///
+    /// # Panics
+    /// Where the range does not lie in the mapping: a local invariant of the caller.
+    pub(crate) fn at(&self, offset: usize, bytes: usize) -> NonNull<u8> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "a range lies within its mapping");
+        // SAFETY: the offset was just checked to lie inside the mapping, or one past its end.
+        unsafe { self.start.add(offset) }
+    }
+}
+
+// SAFETY: the mapping is memory that belongs to the value; it is only reached through atomics and spans.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; sharing the value reads no memory.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `mmap` with this length; every user of it holds an `Arc` of this value.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "unmapping a whole mapping succeeds");
+    }
+}
+
+/// A 32-bit word inside a mapping that it keeps alive.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedWord {
+    word: NonNull<AtomicU32>,
+    _mapping: Arc<Mapping>,
+}
+
+impl SharedWord {
+    /// The word at `offset`, a multiple of 4.
+    pub(crate) fn new(mapping: &Arc<Mapping>, offset: usize) -> SharedWord {
+        assert!(offset.is_multiple_of(size_of::<AtomicU32>()), "a word is aligned");
+        let word = mapping.at(offset, size_of::<AtomicU32>()).cast();
+        SharedWord { word, _mapping: Arc::clone(mapping) }
+    }
+}
+
+// SAFETY: it is an address of an atomic in a mapping that it owns a share of.
+unsafe impl Send for SharedWord {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWord {}
+
+impl std::ops::Deref for SharedWord {
+    type Target = AtomicU32;
+
+    #[inline]
+    fn deref(&self) -> &AtomicU32 {
+        // SAFETY: `new` checked range and alignment; the mapping lives as long as `self`, and all bit patterns are valid. All
+        // accesses to the word, in every process, are atomic ones.
+        unsafe { self.word.as_ref() }
+    }
+}

@@ -1,0 +1,134 @@
+//! Rings: FIFOs of slots in memory that both ends reach. `inproc` and `shm` are this protocol over different memory.
+//!
+//! # The protocol
+//!
+//! A wire between two ranks is two **regions**, one per direction, each laid out by [`Layout`]. In a region one end is
+//! the *sender* and the other the *receiver*; of every word exactly one of the two is the writer. All memory is zero at first.
+//!
+//! | field | writer | reader | ordering |
+//! |---|---|---|---|
+//! | header: flag (u64, one per slot of a port) | sender | receiver | exchanged last, with a full fence; read with acquire |
+//! | header: length (u64: bytes low 48, place high 16) | sender | receiver | plain atomic; the flag publishes it |
+//! | header: 48 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
+//! | cursor (u32 per port, a line each) | receiver | sender | exchanged, with a full fence; read with acquire |
+//! | returns: count (u32) and entries (u32 each) | receiver | sender | entry, then count with release; read with acquire |
+//! | bodies (`slot_bytes` each) | who owns the body | who owns it | the flag, or the returns' count, passes it on |
+//!
+//! **Flag.** The low half is the operation's number; the high half is the fingerprint plus the message's sequence number times an
+//! odd constant. Both ends remember, per slot, the flag that was there last (0 at first), and a flag that would equal it
+//! is written with its top bit turned. So a receiver that finds the remembered flag knows "not yet", the expected one
+//! "here it is", and anything else is another call's message.
+//!
+//! **Place.** 0: the payload is in the header. 1 + i: it is in body i. 0xFFFF: the message is *lent*, the bytes still lie where the
+//! sender's caller has them; only between threads of one process.
+//!
+//! **Cursor.** How many messages of the port the receiver has released, counted like the sequence number. It is credit (the port
+//! is full while `depth` messages are not released) and acknowledgement (a lent span is free again). The sender keeps the value
+//! that it read last and reads again only when that one is not enough.
+//!
+//! **Bodies** change hands. They are numbered through both regions and pooled by the wire, not tied to ports or slots. Each end
+//! starts with the `home` bodies of its sending region in its *stock*, a stack. To send, an end takes its top body, the one
+//! it touched last, fills it and publishes it; whoever releases a message owns its body from then on and puts
+//! it on top of its own stock. In an exchange each end thus writes the lines that it has just read, which is what caches are fast
+//! at, and a pool costs no more cache than what is under way. An end may hold at most `home + SPARE` bodies, counting those that
+//! it sent and does not know to be released; above that it gives the body back through *returns*. Since home = ports * depth + SPARE, an
+//! end always finds a body for a port that is not full: no port holds up another.
+//!
+//! **Lent** messages have in place of the payload a state word and an address. The state is `PUBLISHED` when sent; the receiver
+//! exchanges it to `CLAIMED` before it reads a byte, and a sender that wants its span back exchanges it to `REVOKED`; whichever
+//! compare-and-exchange comes first wins. A claim ends with the release, or with `REVOKED` written by a receiver that gives up.
+//!
+//! **Sleepers.** Publishing and releasing end with a full fence and a look at the other end's `asleep` word: see `crate::bell`.
+//!
+//! **Trust.** Whatever the other end can write is read once, checked, then used. An impossible value is an [`Impossible`], after
+//! which the wire is lost.
+
+mod layout;
+mod receiver;
+#[cfg_attr(loom, path = "region_loom.rs")]
+mod region;
+mod sender;
+mod stock;
+#[cfg(not(loom))]
+mod wire;
+mod word;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use layout::BadConfig;
+pub(crate) use layout::Layout;
+pub(crate) use region::Region;
+#[cfg(not(loom))]
+pub(crate) use wire::Ends;
+#[cfg(not(loom))]
+pub use wire::RingWire;
+
+/// Where in the two regions a body lies, and how the header says it.
+pub(crate) mod place {
+    /// In the header's own line.
+    pub(crate) const INLINE: u16 = 0;
+    /// In the sender's memory.
+    pub(crate) const LENT: u16 = u16::MAX;
+
+    /// In a body.
+    #[inline]
+    pub(crate) fn of_body(body: u32) -> u16 {
+        u16::try_from(body + 1).expect("the layout numbers at most 65,000 bodies")
+    }
+}
+
+/// States of a lent message.
+pub(crate) mod lent {
+    /// Sent; nobody reads it yet.
+    pub(crate) const PUBLISHED: u64 = 1;
+    /// The receiver is reading.
+    pub(crate) const CLAIMED: u64 = 2;
+    /// Called back, or given up: nobody reads it any more.
+    pub(crate) const REVOKED: u64 = 3;
+}
+
+/// A value in shared memory that no correct peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Impossible {
+    /// It released what was never sent.
+    #[error(
+        "it wrote an impossible cursor: {released} messages more released on port {port}, where {under_way} are under way"
+    )]
+    Cursor {
+        /// Of this rank's sending direction.
+        port: u16,
+        /// How many more than before.
+        released: u32,
+        /// How many there were to release.
+        under_way: u32,
+    },
+    /// It returned more bodies than exist.
+    #[error("it wrote an impossible count: {returned} bodies returned at once, of {bodies}")]
+    Returns {
+        /// How many more than before.
+        returned: u32,
+        /// How many there are.
+        bodies: u32,
+    },
+    /// It passed on a body that is not there, or not its own.
+    #[error("it passed on body {body}, which it does not own (there are {bodies})")]
+    Body {
+        /// Which.
+        body: u32,
+        /// How many there are.
+        bodies: u32,
+    },
+    /// It sent a header that contradicts itself.
+    #[error("it wrote an impossible header on port {port}: {bytes} bytes at place {place}")]
+    Header {
+        /// Of this rank's receiving direction.
+        port: u16,
+        /// The length it gave.
+        bytes: u64,
+        /// The place it gave.
+        place: u16,
+    },
+}

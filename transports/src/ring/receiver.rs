@@ -1,0 +1,242 @@
+//! [`Receiver`]: the receiving end of one direction: recognition, release, returns.
+
+use hcomm_ops::RawSpan;
+
+use super::layout::INLINE_BYTES;
+use super::sender::after;
+use super::stock::Stock;
+use super::{Impossible, Region, lent, place, word};
+use crate::sync::Ordering;
+use crate::wire::REVOKED_BYTES;
+use crate::{Key, Word};
+
+/// The receiving end of a region.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    region: Region,
+    ports: Box<[Port]>,
+    /// By slot, counted through all ports: the flag of the message released last.
+    lasts: Box<[u64]>,
+    /// Whether messages may be lent: both ends are in this process.
+    lends: bool,
+    /// Bodies returned so far.
+    returned: u32,
+    /// Where the next entry goes.
+    next_return: u32,
+}
+
+/// One port's counters.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    /// Messages released, wrapping.
+    released: u32,
+    /// The slot of the next message, within the port.
+    head: u32,
+    /// The same, counted through all ports.
+    slot: usize,
+    /// The flag that was in it last.
+    last: u64,
+    /// What `poll` showed and `release` has not yet given back.
+    shown: Option<Shown>,
+    /// The flag and the length of what is shown.
+    flag: u64,
+    bytes: usize,
+}
+
+/// Where a message that has come lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// In the header of this slot.
+    Inline(usize),
+    /// In this body.
+    Body(u32),
+    /// At this address of this process.
+    Lent(u64),
+}
+
+/// What `poll` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing new.
+    NotYet,
+    /// The expected message.
+    Here(Shown),
+    /// Another call's.
+    Differs(Word, u64),
+}
+
+impl Receiver {
+    /// A receiver whose ports have released `first` messages so far. Both ends are made before either sends.
+    pub(crate) fn new(region: Region, first: u32, lends: bool) -> Receiver {
+        let layout = *region.layout();
+        let depth = layout.config.depth as usize;
+        let ports = usize::from(layout.config.ports);
+        let port = |number| Port {
+            released: first,
+            head: 0,
+            slot: number * depth,
+            last: 0,
+            shown: None,
+            flag: 0,
+            bytes: 0,
+        };
+        if first != 0 {
+            (0..ports).for_each(|port| region.cursor(port).store(first, Ordering::Release));
+        }
+        Receiver {
+            region,
+            ports: (0..ports).map(port).collect(),
+            lasts: vec![0; layout.slots()].into(),
+            lends,
+            returned: 0,
+            next_return: 0,
+        }
+    }
+
+    /// Looks for the next message of a port.
+    #[inline]
+    pub(crate) fn poll(&mut self, key: Key, bytes: usize, stock: &Stock) -> Result<Found, Impossible> {
+        let port = &self.ports[usize::from(key.port)];
+        let Port { slot, last, .. } = *port;
+        let flag = self.region.flag(slot).load(Ordering::Acquire);
+        if flag == last {
+            return Ok(Found::NotYet);
+        }
+        if flag != word::flag(key.word, port.released, last) {
+            return Ok(self.another_call(slot, word::word(flag, port.released, last)));
+        }
+        if let Some(shown) = port.shown
+            && (port.flag, port.bytes) == (flag, bytes)
+        {
+            return Ok(Found::Here(shown));
+        }
+        let (length, place) = word::parts(self.region.length(slot).load(Ordering::Relaxed));
+        if length != bytes as u64 {
+            return Ok(Found::Differs(key.word, length));
+        }
+        match self.locate(key.port, slot, bytes, place, stock)? {
+            Some(shown) => {
+                let port = &mut self.ports[usize::from(key.port)];
+                (port.shown, port.flag, port.bytes) = (Some(shown), flag, bytes);
+                Ok(Found::Here(shown))
+            }
+            None => Ok(Found::Differs(key.word, REVOKED_BYTES)),
+        }
+    }
+
+    /// Gives back what `poll` showed last on a port. Its body goes to the stock; where this end may hold no more, it goes
+    /// back if `may_give_back`, and otherwise nothing is done and the answer is false.
+    #[inline]
+    pub(crate) fn release(
+        &mut self,
+        port: u16,
+        stock: &mut Stock,
+        may_give_back: bool,
+    ) -> Result<bool, Impossible> {
+        let shown = self.ports[usize::from(port)].shown;
+        debug_assert!(shown.is_some(), "a release follows a poll that showed a message");
+        if let Some(Shown::Body(body)) = shown {
+            stock.check(body)?;
+            match (stock.has_room(), may_give_back) {
+                (true, _) => stock.keep(body),
+                (false, true) => self.give_back(body),
+                (false, false) => return Ok(false),
+            }
+        }
+        self.advance(port);
+        Ok(true)
+    }
+
+    /// The payload in a header.
+    #[inline]
+    pub(crate) fn inline(&self, slot: usize) -> RawSpan {
+        self.region.inline(slot)
+    }
+
+    /// The body of the message that is shown on a port, if it lies in one.
+    #[inline]
+    pub(crate) fn shown_body(&self, port: u16) -> Option<u32> {
+        match self.ports[usize::from(port)].shown {
+            Some(Shown::Body(body)) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Writes a body into the returns.
+    #[inline]
+    pub(crate) fn give_back(&mut self, body: u32) {
+        self.region.return_entry(self.next_return).store(body, Ordering::Relaxed);
+        self.next_return = after(self.next_return, self.region.layout().bodies());
+        self.returned = self.returned.wrapping_add(1);
+        self.region.returned().store(self.returned, Ordering::Release);
+    }
+
+    /// Releases what is shown on a port, whose body has gone elsewhere.
+    #[inline]
+    pub(crate) fn advance(&mut self, port: u16) {
+        let depth = self.region.layout().config.depth;
+        let number = usize::from(port);
+        let port = &mut self.ports[number];
+        self.lasts[port.slot] = port.flag;
+        port.shown = None;
+        port.released = port.released.wrapping_add(1);
+        port.slot -= port.head as usize;
+        port.head = after(port.head, depth);
+        port.slot += port.head as usize;
+        port.last = self.lasts[port.slot];
+        self.region.cursor(number).swap(port.released, Ordering::SeqCst);
+    }
+
+    /// Gives up the lent messages that are shown and that `which` picks by operation. Returns whether there were any.
+    pub(crate) fn give_up(&mut self, which: impl Fn(u32) -> bool) -> bool {
+        let mut any = false;
+        for port in &mut self.ports {
+            if matches!(port.shown, Some(Shown::Lent(_))) && which(port.flag as u32) {
+                port.shown = None;
+                self.region.lent_state(port.slot).store(lent::REVOKED, Ordering::Release);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Finds the bytes of a message whose flag has been seen; `None` where it has been called back.
+    #[inline]
+    fn locate(
+        &self,
+        port: u16,
+        slot: usize,
+        bytes: usize,
+        place: u16,
+        stock: &Stock,
+    ) -> Result<Option<Shown>, Impossible> {
+        let layout = self.region.layout();
+        match place {
+            place::INLINE if bytes <= INLINE_BYTES => Ok(Some(Shown::Inline(slot))),
+            place::LENT if self.lends => Ok(self.claim(slot)),
+            place::INLINE | place::LENT => Err(Impossible::Header { port, bytes: bytes as u64, place }),
+            _ if bytes > layout.config.slot_bytes => {
+                Err(Impossible::Header { port, bytes: bytes as u64, place })
+            }
+            _ => {
+                let body = u32::from(place) - 1;
+                stock.check(body)?;
+                Ok(Some(Shown::Body(body)))
+            }
+        }
+    }
+
+    /// Begins to read a lent message, unless it has been called back.
+    fn claim(&self, slot: usize) -> Option<Shown> {
+        let state = self.region.lent_state(slot);
+        state
+            .compare_exchange(lent::PUBLISHED, lent::CLAIMED, Ordering::AcqRel, Ordering::Acquire)
+            .ok()
+            .map(|_| Shown::Lent(self.region.lent_address(slot).load(Ordering::Relaxed)))
+    }
+
+    #[cold]
+    fn another_call(&self, slot: usize, word: Word) -> Found {
+        Found::Differs(word, word::parts(self.region.length(slot).load(Ordering::Relaxed)).0)
+    }
+}

@@ -1,0 +1,141 @@
+//! [`Region`]: the memory of one direction, as atomics and spans at the places that [`Layout`] gives.
+//!
+//! All address arithmetic of rings is here. What may be done to which word when is the protocol's business (see the
+//! module above); what is here keeps every access inside the mapping and every word accessed only as an atomic.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use hcomm_ops::RawSpan;
+
+use super::Layout;
+use super::layout::{INLINE_BYTES, LINE};
+use crate::mapping::Mapping;
+use crate::sync::{AtomicU32, AtomicU64};
+
+const LENGTH_AT: usize = 8;
+const INLINE_AT: usize = 16;
+
+/// One direction's headers, cursors, returns and bodies.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    start: NonNull<u8>,
+    layout: Layout,
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: it is an address inside a mapping that it owns a share of, reached through atomics and spans.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// The region that begins at `offset`, a multiple of 64, of a mapping.
+    pub(crate) fn new(mapping: &Arc<Mapping>, offset: usize, layout: Layout) -> Region {
+        assert!(offset.is_multiple_of(LINE), "a region begins on a line");
+        let start = mapping.at(offset, layout.total);
+        Region { start, layout, _mapping: Arc::clone(mapping) }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The flag of a slot, counted through all ports.
+    #[inline]
+    pub(crate) fn flag(&self, slot: usize) -> &AtomicU64 {
+        self.u64_at(self.header(slot))
+    }
+
+    /// The length word of a slot.
+    #[inline]
+    pub(crate) fn length(&self, slot: usize) -> &AtomicU64 {
+        self.u64_at(self.header(slot) + LENGTH_AT)
+    }
+
+    /// The payload in a slot's header.
+    #[inline]
+    pub(crate) fn inline(&self, slot: usize) -> RawSpan {
+        self.span(self.header(slot) + INLINE_AT, INLINE_BYTES)
+    }
+
+    /// The state of a lent message.
+    #[inline]
+    pub(crate) fn lent_state(&self, slot: usize) -> &AtomicU64 {
+        self.u64_at(self.header(slot) + INLINE_AT)
+    }
+
+    /// The address of a lent message.
+    #[inline]
+    pub(crate) fn lent_address(&self, slot: usize) -> &AtomicU64 {
+        self.u64_at(self.header(slot) + INLINE_AT + 8)
+    }
+
+    /// How many messages of a port have been released.
+    #[inline]
+    pub(crate) fn cursor(&self, port: usize) -> &AtomicU32 {
+        debug_assert!(port < usize::from(self.layout.config.ports));
+        self.u32_at(self.layout.cursors_at + port * LINE)
+    }
+
+    /// How many bodies have been returned.
+    #[inline]
+    pub(crate) fn returned(&self) -> &AtomicU32 {
+        self.u32_at(self.layout.returns_at)
+    }
+
+    /// Which body was the return number `index` (modulo their number).
+    #[inline]
+    pub(crate) fn return_entry(&self, index: u32) -> &AtomicU32 {
+        debug_assert!(index < self.layout.bodies());
+        self.u32_at(self.layout.returns_at + LINE + index as usize * size_of::<u32>())
+    }
+
+    /// A body that started here.
+    #[inline]
+    pub(crate) fn body(&self, index: u32) -> RawSpan {
+        assert!(index < self.layout.home, "a body's number is below their number");
+        let slot_bytes = self.layout.config.slot_bytes;
+        self.span(self.layout.bodies_at + index as usize * slot_bytes, slot_bytes)
+    }
+
+    #[inline]
+    fn header(&self, slot: usize) -> usize {
+        assert!(slot * LINE < self.layout.cursors_at, "a slot's number is below their number");
+        slot * LINE
+    }
+
+    #[inline]
+    fn u64_at(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= self.layout.total);
+        // SAFETY: `new` checked that `total` bytes from `start` lie in the mapping; the callers' offsets follow from the layout,
+        // are below `total` and aligned. The bytes are zero at first and only ever accessed as this atomic, or, for
+        // a header's payload, as bytes while the slot is not lent.
+        unsafe { self.start.add(offset).cast().as_ref() }
+    }
+
+    #[inline]
+    fn u32_at(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= self.layout.total);
+        // SAFETY: as in `u64_at`.
+        unsafe { self.start.add(offset).cast().as_ref() }
+    }
+
+    #[inline]
+    fn span(&self, offset: usize, bytes: usize) -> RawSpan {
+        debug_assert!(offset + bytes <= self.layout.total);
+        // SAFETY: the range lies in the mapping, which the wire keeps alive while it shows spans of it; who reads or
+        // writes them when is the protocol's business.
+        unsafe { RawSpan::new(self.start.add(offset), bytes) }
+    }
+}
+
+/// The span of a lent message.
+///
+/// # Safety
+/// The address must have been published by the other end of an in-process wire with this length, and the message must have
+/// been claimed: the lender keeps the bytes valid until the claim ends.
+#[inline]
+pub(crate) unsafe fn lent_span(address: u64, bytes: usize) -> RawSpan {
+    let start = NonNull::new(address as *mut u8).unwrap_or(NonNull::dangling());
+    // SAFETY: the caller's promise.
+    unsafe { RawSpan::new(start, bytes) }
+}

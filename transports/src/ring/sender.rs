@@ -1,0 +1,348 @@
+//! [`Sender`]: the sending end of one direction: credit, publication, lending.
+
+use hcomm_ops::RawSpan;
+
+use super::layout::INLINE_BYTES;
+use super::stock::Stock;
+use super::{Impossible, Region, lent, place, word};
+use crate::sync::Ordering;
+use crate::{Key, Ticket};
+
+/// Below this many bytes a copy is cheaper than lending.
+const LEND_ABOVE: usize = 1024;
+
+/// Bytes from which the returns are looked at before a body is taken, so that few bodies are in use (see `reserve`).
+const COLLECT_FROM: usize = 4096;
+
+/// The sending end of a region.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    region: Region,
+    ports: Box<[Port]>,
+    /// By slot, counted through all ports.
+    memos: Box<[Memo]>,
+    /// Returns taken so far.
+    collected: u32,
+    /// Where its entry will be.
+    next_return: u32,
+}
+
+/// One port's counters.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    /// Messages sent, wrapping.
+    sent: u32,
+    /// Messages known to be released, wrapping.
+    released: u32,
+    /// The slot of the next message, within the port.
+    head: u32,
+    /// The same, counted through all ports.
+    slot: usize,
+    /// The slot of the oldest message that is not known to be released.
+    tail: u32,
+    /// The body that `reserve` showed.
+    reserved: Option<u32>,
+}
+
+/// What the sender remembers of a slot.
+#[derive(Clone, Copy, Debug)]
+struct Memo {
+    /// The flag last written.
+    flag: u64,
+    held: Held,
+}
+
+/// What the message last sent in a slot keeps in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Body,
+    Lent,
+}
+
+/// What a message consists of when it is published.
+#[derive(Clone, Copy, Debug)]
+enum Payload {
+    Inline,
+    Body(u32),
+    Lent,
+}
+
+impl Sender {
+    /// A sender whose ports have sent `first` messages so far.
+    pub(crate) fn new(region: Region, first: u32) -> Sender {
+        let layout = *region.layout();
+        let depth = layout.config.depth as usize;
+        let port = |number| Port {
+            sent: first,
+            released: first,
+            head: 0,
+            slot: number * depth,
+            tail: 0,
+            reserved: None,
+        };
+        let memo = Memo { flag: 0, held: Held::Nothing };
+        Sender {
+            region,
+            ports: (0..usize::from(layout.config.ports)).map(port).collect(),
+            memos: vec![memo; layout.slots()].into(),
+            collected: 0,
+            next_return: 0,
+        }
+    }
+
+    /// Whether a port has room for a message, for which the cursor is read where the one known is not enough.
+    #[inline]
+    pub(crate) fn has_room(&mut self, port: u16, stock: &mut Stock) -> Result<bool, Impossible> {
+        if self.under_way(port) < self.depth() {
+            return Ok(true);
+        }
+        self.refresh(port, stock)?;
+        self.collect(stock)?;
+        Ok(self.under_way(port) < self.depth())
+    }
+
+    /// Shows where the next message of a port is to be built; `None` where the port is full.
+    #[inline]
+    pub(crate) fn reserve(
+        &mut self,
+        port: u16,
+        bytes: usize,
+        stock: &mut Stock,
+    ) -> Result<Option<Slot>, Impossible> {
+        if !self.has_room(port, stock)? {
+            return Ok(None);
+        }
+        if let Some(body) = self.ports[usize::from(port)].reserved {
+            return Ok(Some(Slot::Body(body)));
+        }
+        if bytes <= INLINE_BYTES {
+            return Ok(Some(Slot::Inline(self.region.inline(self.slot(port)))));
+        }
+        // A body that came back is warm; without this look the whole stock would be walked through before it is used again.
+        if bytes >= COLLECT_FROM || stock.is_empty() {
+            self.collect(stock)?;
+        }
+        let body = stock.take();
+        self.ports[usize::from(port)].reserved = body;
+        Ok(body.map(Slot::Body))
+    }
+
+    /// Publishes the message built in what `reserve` showed last.
+    #[inline]
+    pub(crate) fn commit(&mut self, key: Key, bytes: usize, stock: &mut Stock) {
+        match self.ports[usize::from(key.port)].reserved.take() {
+            Some(body) => {
+                stock.sent(body);
+                self.publish(key, bytes, Payload::Body(body));
+            }
+            None => {
+                assert!(bytes <= INLINE_BYTES, "commit of {bytes} bytes comes after a reserve of as many");
+                self.publish(key, bytes, Payload::Inline);
+            }
+        }
+    }
+
+    /// Publishes a message whose body was received and goes out again. There must be room.
+    #[inline]
+    pub(crate) fn pass_on(&mut self, key: Key, bytes: usize, body: u32, stock: &mut Stock) {
+        if let Some(body) = self.ports[usize::from(key.port)].reserved.take() {
+            stock.put_back(body);
+        }
+        stock.passed_on();
+        self.publish(key, bytes, Payload::Body(body));
+    }
+
+    /// Publishes a message whose bytes stay where they are, if it is one to be lent. There must be room.
+    #[inline]
+    pub(crate) fn lend(&mut self, key: Key, span: RawSpan, stock: &mut Stock) -> Option<Ticket> {
+        if span.len() <= LEND_ABOVE {
+            return None;
+        }
+        let slot = self.slot(key.port);
+        if let Some(body) = self.ports[usize::from(key.port)].reserved.take() {
+            stock.put_back(body);
+        }
+        self.region.lent_address(slot).store(span.as_ptr() as u64, Ordering::Relaxed);
+        self.region.lent_state(slot).store(lent::PUBLISHED, Ordering::Relaxed);
+        self.publish(key, span.len(), Payload::Lent);
+        Some(Ticket { port: key.port, sent: self.ports[usize::from(key.port)].sent })
+    }
+
+    /// Whether a lent message has been released.
+    pub(crate) fn is_done(&mut self, ticket: Ticket, stock: &mut Stock) -> Result<bool, Impossible> {
+        if self.covers(ticket) {
+            return Ok(true);
+        }
+        self.refresh(ticket.port, stock)?;
+        Ok(self.covers(ticket))
+    }
+
+    /// Whether no lent message is under way.
+    pub(crate) fn has_lent_nothing(&mut self, stock: &mut Stock) -> Result<bool, Impossible> {
+        let mut clear = true;
+        self.visit_lent(stock, |region, slot, _| {
+            clear &= region.lent_state(slot).load(Ordering::Acquire) == lent::REVOKED;
+        })?;
+        Ok(clear)
+    }
+
+    /// Calls back the lent messages that `which` picks by operation. Returns whether all are back; the others are being read.
+    pub(crate) fn revoke(
+        &mut self,
+        stock: &mut Stock,
+        which: impl Fn(u32) -> bool,
+    ) -> Result<bool, Impossible> {
+        let mut back = true;
+        self.visit_lent(stock, |region, slot, operation| {
+            back &= !which(operation) || call_back(region, slot);
+        })?;
+        Ok(back)
+    }
+
+    /// Learns which messages have been released, for the returns' sake, on all ports.
+    pub(crate) fn refresh_all(&mut self, stock: &mut Stock) -> Result<(), Impossible> {
+        for port in 0..self.region.layout().config.ports {
+            if self.under_way(port) > 0 {
+                self.refresh(port, stock)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn publish(&mut self, key: Key, bytes: usize, payload: Payload) {
+        let slot = self.slot(key.port);
+        let (place, held) = match payload {
+            Payload::Inline => (place::INLINE, Held::Nothing),
+            Payload::Body(body) => (place::of_body(body), Held::Body),
+            Payload::Lent => (place::LENT, Held::Lent),
+        };
+        let depth = self.depth();
+        let port = &mut self.ports[usize::from(key.port)];
+        let flag = word::flag(key.word, port.sent, self.memos[slot].flag);
+        self.memos[slot] = Memo { flag, held };
+        port.sent = port.sent.wrapping_add(1);
+        port.slot -= port.head as usize;
+        port.head = after(port.head, depth);
+        port.slot += port.head as usize;
+        self.region.length(slot).store(word::length(bytes, place), Ordering::Relaxed);
+        self.region.flag(slot).swap(flag, Ordering::SeqCst);
+    }
+
+    /// Reads a port's cursor.
+    fn refresh(&mut self, number: u16, stock: &mut Stock) -> Result<(), Impossible> {
+        let depth = self.depth();
+        let cursor = self.region.cursor(usize::from(number)).load(Ordering::Acquire);
+        let port = &mut self.ports[usize::from(number)];
+        let released = cursor.wrapping_sub(port.released);
+        let under_way = port.sent.wrapping_sub(port.released);
+        if released > under_way {
+            return Err(Impossible::Cursor { port: number, released, under_way });
+        }
+        let first = usize::from(number) * depth as usize;
+        for _ in 0..released {
+            if self.memos[first + port.tail as usize].held == Held::Body {
+                stock.arrived();
+            }
+            port.tail = after(port.tail, depth);
+        }
+        port.released = cursor;
+        Ok(())
+    }
+
+    /// Takes the bodies that came back, as far as this end may hold them.
+    #[inline]
+    fn collect(&mut self, stock: &mut Stock) -> Result<(), Impossible> {
+        let returned = self.region.returned().load(Ordering::Acquire);
+        if returned == self.collected {
+            return Ok(());
+        }
+        self.collect_up_to(returned, stock)
+    }
+
+    fn collect_up_to(&mut self, returned: u32, stock: &mut Stock) -> Result<(), Impossible> {
+        let bodies = self.region.layout().bodies();
+        let news = returned.wrapping_sub(self.collected);
+        if news > bodies {
+            return Err(Impossible::Returns { returned: news, bodies });
+        }
+        while self.collected != returned && stock.has_room() {
+            let body = self.region.return_entry(self.next_return).load(Ordering::Relaxed);
+            stock.check(body)?;
+            stock.keep(body);
+            self.collected = self.collected.wrapping_add(1);
+            self.next_return = after(self.next_return, bodies);
+        }
+        Ok(())
+    }
+
+    /// Shows `visit` every lent message that is not known to be released: its slot and its operation.
+    fn visit_lent(
+        &mut self,
+        stock: &mut Stock,
+        mut visit: impl FnMut(&Region, usize, u32),
+    ) -> Result<(), Impossible> {
+        self.refresh_all(stock)?;
+        let depth = self.depth();
+        for (index, port) in self.ports.iter().enumerate() {
+            let mut offset = port.tail;
+            for _ in 0..port.sent.wrapping_sub(port.released) {
+                let slot = index * depth as usize + offset as usize;
+                if self.memos[slot].held == Held::Lent {
+                    visit(&self.region, slot, self.memos[slot].flag as u32);
+                }
+                offset = after(offset, depth);
+            }
+        }
+        Ok(())
+    }
+
+    fn covers(&self, ticket: Ticket) -> bool {
+        let released = self.ports[usize::from(ticket.port)].released;
+        released.wrapping_sub(ticket.sent) <= u32::MAX / 2
+    }
+
+    #[inline]
+    fn under_way(&self, port: u16) -> u32 {
+        let port = &self.ports[usize::from(port)];
+        port.sent.wrapping_sub(port.released)
+    }
+
+    #[inline]
+    fn depth(&self) -> u32 {
+        self.region.layout().config.depth
+    }
+
+    /// The slot of a port's next message, counted through all ports.
+    #[inline]
+    fn slot(&self, port: u16) -> usize {
+        self.ports[usize::from(port)].slot
+    }
+}
+
+/// Where a message is to be built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    /// In the header.
+    Inline(RawSpan),
+    /// In this body.
+    Body(u32),
+}
+
+/// The next index of a cycle.
+#[inline]
+pub(crate) fn after(index: u32, cycle: u32) -> u32 {
+    if index + 1 == cycle { 0 } else { index + 1 }
+}
+
+/// Whether nobody reads a lent message any more, nor will.
+fn call_back(region: &Region, slot: usize) -> bool {
+    let taken = region.lent_state(slot).compare_exchange(
+        lent::PUBLISHED,
+        lent::REVOKED,
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    matches!(taken, Ok(_) | Err(lent::REVOKED))
+}

@@ -1,0 +1,228 @@
+//! [`RingWire`]: one end of a wire over two regions, a sender and a receiver that share a stock of bodies.
+
+use hcomm_ops::RawSpan;
+
+use super::receiver::{Found, Receiver, Shown};
+use super::sender::{Sender, Slot};
+use super::stock::Stock;
+use super::{Impossible, Region, region};
+use crate::{Arrival, Key, Lost, Ringer, Room, Sent, Ticket, Wire, WireConfig};
+
+/// One end of a wire over memory that both ends reach.
+#[derive(Debug)]
+pub struct RingWire {
+    sender: Sender,
+    receiver: Receiver,
+    stock: Stock,
+    /// By side: body `i` lies in region `i / home`.
+    regions: [Region; 2],
+    /// Of the peer.
+    ringer: Ringer,
+    lends: bool,
+    lost: Option<Lost>,
+}
+
+/// What a ring wire is made of.
+pub(crate) struct Ends {
+    /// By side: 0 is the direction from the end of the lower rank.
+    pub(crate) regions: [Region; 2],
+    /// Which of the regions this end sends into.
+    pub(crate) side: usize,
+    /// Wakes the peer.
+    pub(crate) ringer: Ringer,
+    /// Whether both ends are in one process.
+    pub(crate) lends: bool,
+    /// The sequence number of the first message of each port; equal at both ends.
+    pub(crate) first: u32,
+}
+
+impl RingWire {
+    /// An end of a wire. Both ends are made before either is used.
+    pub(crate) fn new(ends: Ends) -> RingWire {
+        let Ends { regions, side, ringer, lends, first } = ends;
+        let sender = Sender::new(regions[side].clone(), first);
+        let receiver = Receiver::new(regions[1 - side].clone(), first, lends);
+        let stock = Stock::new(regions[side].layout(), side as u32);
+        RingWire { sender, receiver, stock, regions, ringer, lends, lost: None }
+    }
+
+    #[inline]
+    fn body(&self, body: u32) -> RawSpan {
+        let home = self.regions[0].layout().home;
+        if body < home { self.regions[0].body(body) } else { self.regions[1].body(body - home) }
+    }
+
+    #[inline]
+    fn show(&self, shown: Shown, bytes: usize) -> RawSpan {
+        match shown {
+            Shown::Inline(slot) => self.receiver.inline(slot).slice(0, bytes),
+            Shown::Body(body) => self.body(body).slice(0, bytes),
+            // SAFETY: only wires within one process lend, whose other end publishes an address with the span's length,
+            // which was compared with `bytes`; the receiver has claimed it.
+            Shown::Lent(address) => unsafe { region::lent_span(address, bytes) },
+        }
+    }
+
+    /// The value, or `otherwise` where the peer wrote what no correct peer writes; the wire is then lost.
+    #[inline]
+    fn trust<T>(&mut self, outcome: Result<T, Impossible>, otherwise: T) -> T {
+        match outcome {
+            Ok(value) => value,
+            Err(impossible) => {
+                self.mark_lost(Lost { cause: impossible.to_string() });
+                otherwise
+            }
+        }
+    }
+
+    /// Makes it possible to hold one body more: by learning what has been released, or by giving another back.
+    fn make_stock_room(&mut self) -> bool {
+        if self.stock.has_room() {
+            return true;
+        }
+        let learnt = self.sender.refresh_all(&mut self.stock);
+        self.trust(learnt, ());
+        if !self.stock.has_room()
+            && let Some(body) = self.stock.give_up()
+        {
+            self.receiver.give_back(body);
+        }
+        self.stock.has_room()
+    }
+
+    fn lend(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Option<Ticket> {
+        match pieces {
+            &[span] if may_lend && self.lends => self.sender.lend(key, span, &mut self.stock),
+            _ => None,
+        }
+    }
+}
+
+impl Wire for RingWire {
+    #[inline]
+    fn config(&self) -> WireConfig {
+        self.regions[0].layout().config
+    }
+
+    #[inline]
+    fn reserve(&mut self, key: Key, bytes: usize) -> Room {
+        let slot = self.sender.reserve(key.port, bytes, &mut self.stock);
+        match self.trust(slot, None) {
+            Some(Slot::Inline(span)) => Room::Slot(span),
+            Some(Slot::Body(body)) => Room::Slot(self.body(body)),
+            None => Room::Full,
+        }
+    }
+
+    #[inline]
+    fn commit(&mut self, key: Key, bytes: usize) {
+        self.sender.commit(key, bytes, &mut self.stock);
+        self.ringer.ring_after_exchange();
+    }
+
+    fn send_from(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent {
+        let room = self.sender.has_room(key.port, &mut self.stock);
+        if !self.trust(room, false) {
+            return Sent::Full;
+        }
+        if let Some(ticket) = self.lend(key, pieces, may_lend) {
+            self.ringer.ring_after_exchange();
+            return Sent::Lent(ticket);
+        }
+        let bytes = pieces.iter().map(|piece| piece.len()).sum();
+        let Room::Slot(slot) = self.reserve(key, bytes) else { return Sent::Full };
+        let mut offset = 0;
+        for &piece in pieces {
+            slot.slice(offset, piece.len()).copy_from(piece);
+            offset += piece.len();
+        }
+        self.commit(key, bytes);
+        Sent::Done
+    }
+
+    fn is_done(&mut self, ticket: Ticket) -> bool {
+        let done = self.sender.is_done(ticket, &mut self.stock);
+        self.trust(done, false)
+    }
+
+    fn post(&mut self, _key: Key, _span: RawSpan) -> bool {
+        false
+    }
+
+    #[inline]
+    fn poll(&mut self, key: Key, bytes: usize) -> Arrival {
+        let found = self.receiver.poll(key, bytes, &self.stock);
+        match self.trust(found, Found::NotYet) {
+            Found::NotYet => Arrival::NotYet,
+            Found::Here(shown) => Arrival::Here(self.show(shown, bytes)),
+            Found::Differs(word, bytes) => Arrival::Differs { word, bytes },
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, port: u16) {
+        let mut released = self.receiver.release(port, &mut self.stock, false);
+        if matches!(released, Ok(false)) {
+            // What was sent long ago may have been released since: look before giving a warm body away.
+            let learnt = self.sender.refresh_all(&mut self.stock);
+            released = learnt.and_then(|()| self.receiver.release(port, &mut self.stock, true));
+        }
+        self.trust(released, false);
+        self.ringer.ring_after_exchange();
+    }
+
+    #[inline]
+    fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
+        let Some(body) = self.receiver.shown_body(from) else { return false };
+        let checked = self.stock.check(body);
+        let is_theirs = checked.is_ok();
+        self.trust(checked, ());
+        let room = self.sender.has_room(key.port, &mut self.stock);
+        if !is_theirs || !self.trust(room, false) || !self.make_stock_room() {
+            return false;
+        }
+        self.sender.pass_on(key, bytes, body, &mut self.stock);
+        self.receiver.advance(from);
+        self.ringer.ring_after_exchange();
+        true
+    }
+
+    #[inline]
+    fn progress(&mut self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn lost(&self) -> Option<&Lost> {
+        self.lost.as_ref()
+    }
+
+    #[cold]
+    fn mark_lost(&mut self, lost: Lost) {
+        self.lost.get_or_insert(lost);
+    }
+
+    fn is_flushed(&mut self) -> bool {
+        let clear = self.sender.has_lent_nothing(&mut self.stock);
+        self.trust(clear, true)
+    }
+
+    fn revoke(&mut self, operation: u32) -> bool {
+        if self.receiver.give_up(|of| of == operation) {
+            self.ringer.ring();
+        }
+        let back = self.sender.revoke(&mut self.stock, |of| of == operation);
+        self.trust(back, true)
+    }
+}
+
+impl Drop for RingWire {
+    /// Takes back what is lent, as far as nobody is reading it, and stops reading what the peer lent.
+    fn drop(&mut self) {
+        if self.receiver.give_up(|_| true) {
+            self.ringer.ring();
+        }
+        // A span that the peer is reading stays the owner's to keep: `revoke` told it so.
+        let _ = self.sender.revoke(&mut self.stock, |_| true);
+    }
+}
