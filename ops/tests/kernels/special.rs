@@ -156,6 +156,17 @@ fn an_integer_average_wraps_and_then_truncates_toward_zero() {
 }
 
 #[test]
+fn a_partial_integer_average_is_not_divided() {
+    for level in Level::available() {
+        let kernel =
+            Kernel::with_level(DType::I32, ReduceOp::Average, 2, level).expect("integers have averages");
+        let operands: Vec<Vec<u8>> = [5_i32, 8].map(|x| x.to_le_bytes().repeat(67)).to_vec();
+        assert_eq!(fold(&kernel, &operands, !0, false), 13_i32.to_le_bytes().repeat(67), "{level}");
+        assert_eq!(fold(&kernel, &operands, 0, true), 6_i32.to_le_bytes().repeat(67), "{level}");
+    }
+}
+
+#[test]
 fn a_float_average_scales_each_marked_operand() {
     expect_f32(ReduceOp::Average, 4, &[1.0, 2.0, 3.0, 4.0], 2.5);
     expect_f32(ReduceOp::Average, 2, &[f32::MAX, f32::MAX], f32::MAX);
