@@ -44,8 +44,6 @@
 //! which the wire is lost.
 
 mod layout;
-#[cfg(all(test, loom))]
-mod loom_tests;
 mod receiver;
 #[cfg_attr(loom, path = "region_loom.rs")]
 mod region;
@@ -54,6 +52,11 @@ mod stock;
 #[cfg(not(loom))]
 mod wire;
 mod word;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use layout::BadConfig;
 pub(crate) use layout::Layout;
