@@ -1,9 +1,9 @@
 //! [`drive_peer`]: serves the control connection to one rank.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -42,20 +42,29 @@ pub(crate) struct Peer {
 pub(crate) async fn drive_peer(peer: Peer) {
     let Peer { rank, socket, watch, orders, queued_bytes, handler } = peer;
     let probe = match &socket {
-        Socket::Tcp(stream) => stream.as_fd().try_clone_to_owned().ok(),
+        Socket::Tcp(stream) => stream.as_fd().try_clone_to_owned().ok().map(Arc::new),
         // What was written to a Unix socket lies with the peer at once.
         Socket::Unix(_) => None,
     };
     let (input, output) = tokio::io::split(socket);
-    let reader = Reader { rank, input, stream: BytesMut::new(), watch, handler };
-    let writer = Writer { output, probe, orders, queued_bytes };
-    tokio::join!(reader.drive(), writer.drive());
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let reader = Reader { rank, input, stream: BytesMut::new(), probe: probe.clone(), watch, handler };
+    let writer = Writer { output, probe, is_gone: Arc::clone(&is_gone), orders, queued_bytes };
+    let read = async {
+        reader.drive().await;
+        is_gone.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(read, writer.drive());
 }
+
+/// The same socket, where it is one of TCP.
+type Probe = Option<Arc<OwnedFd>>;
 
 struct Reader {
     rank: Rank,
     input: ReadHalf<Socket>,
     stream: BytesMut,
+    probe: Probe,
     watch: Watch,
     handler: Handler,
 }
@@ -71,6 +80,10 @@ impl Reader {
     async fn drive(mut self) {
         match self.listen().await {
             Ending::Left(last) => {
+                if let Some(socket) = &self.probe {
+                    // The peer waits for the acknowledgement, which the system would put off.
+                    let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+                }
                 (self.handler)(Event::Left { rank: self.rank, last });
                 self.discard().await;
             }
@@ -126,7 +139,9 @@ async fn hear(rank: Rank, input: &mut ReadHalf<Socket>, stream: &mut BytesMut, h
 
 struct Writer {
     output: WriteHalf<Socket>,
-    probe: Option<std::os::fd::OwnedFd>,
+    probe: Probe,
+    /// Nobody is left to acknowledge anything.
+    is_gone: Arc<AtomicBool>,
     orders: mpsc::UnboundedReceiver<Order>,
     queued_bytes: Arc<AtomicUsize>,
 }
@@ -156,16 +171,16 @@ impl Writer {
     async fn say_goodbye(&mut self, last: u64) -> io::Result<()> {
         self.write(&Frame::Goodbye(last)).await?;
         let acknowledged = async {
-            while self
-                .probe
-                .as_ref()
-                .and_then(|socket| unacknowledged_bytes(socket.as_fd()))
-                .is_some_and(|bytes| bytes > 0)
-            {
+            while self.is_unacknowledged() {
                 tokio::time::sleep(ACKNOWLEDGED_POLL).await;
             }
         };
         let _ = timeout(ACKNOWLEDGED_LIMIT, acknowledged).await;
         Ok(())
+    }
+
+    fn is_unacknowledged(&self) -> bool {
+        let unacknowledged = self.probe.as_ref().and_then(|socket| unacknowledged_bytes(socket.as_fd()));
+        unacknowledged.is_some_and(|bytes| bytes > 0) && !self.is_gone.load(Ordering::Relaxed)
     }
 }

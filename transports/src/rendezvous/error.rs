@@ -79,6 +79,14 @@ pub enum JoinError {
         /// Why not.
         cause: String,
     },
+    /// A rank cannot have the memory that it was to share: lower the staging settings, or make room.
+    #[error("rank {rank} cannot make its shared memory: {cause}")]
+    Memory {
+        /// Who.
+        rank: Rank,
+        /// What was asked for, and what there is.
+        cause: String,
+    },
     /// All are there, but not all were connected in time.
     #[error("rank {rank} was not connected with {} within {}", list(peers), seconds(*within))]
     Unconnected {

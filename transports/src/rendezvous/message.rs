@@ -54,8 +54,6 @@ pub enum Message {
     Failed(String),
     /// Higher rank to lower: what this connection is for.
     Pair(PairHello),
-    /// The answer.
-    PairOk,
 }
 
 /// The first words on a connection between two ranks.
@@ -197,7 +195,6 @@ fn put_message(out: &mut BytesMut, message: &Message) {
             out.put_u8(9);
             put_pair(out, hello);
         }
-        Message::PairOk => out.put_u8(10),
     }
 }
 
@@ -266,7 +263,6 @@ impl Input {
             7 => Message::GaveUp,
             8 => Message::Failed(self.text()?),
             9 => Message::Pair(self.pair()?),
-            10 => Message::PairOk,
             other => return Err(Malformed::Field { field: "kind", value: other.into() }),
         })
     }
@@ -365,7 +361,6 @@ mod tests {
             Message::GaveUp,
             Message::Failed("so".into()),
             Message::Pair(PairHello { rank: 2, purpose: Purpose::Data, config, why_not_shm }),
-            Message::PairOk,
         ]
     }
 

@@ -3,7 +3,7 @@
 //! 1. Everybody connects with rank 0 (`arrive`, `gather`); both sides prove the job token first (`handshake`).
 //! 2. When all are there, rank 0 tells everybody where everybody is and what its settings are; they are everybody's. Each rank
 //!    derives the dimensions of the wires from them.
-//! 3. Every pair connects (`pairs`, `connect`).
+//! 3. Every pair connects (`pairs`, `connect`, `lobby`); ranks of one host hand each other memory (`local`).
 //! 4. When all pairs are connected, rank 0 lets everybody go. The connections with rank 0 close; those of the pairs stay.
 //!
 //! All this runs on the thread `hcomm-control`, which afterwards serves the control plane. Connections that do not prove the token
@@ -19,6 +19,8 @@ mod gather;
 mod handshake;
 mod host;
 mod interfaces;
+mod lobby;
+mod local;
 pub mod message;
 mod pairs;
 mod roster;
@@ -69,7 +71,7 @@ pub struct Join {
     /// Takes the events of the control plane, from before `join` returns.
     pub handler: Handler,
     /// Derives the dimensions of the wires, equal on all ranks, from what has been agreed. Called on the control thread.
-    pub dimensions: Box<dyn FnOnce(&Agreed, &Roster) -> Dimensions + Send>,
+    pub dimensions: Derive,
 }
 
 impl fmt::Debug for Join {
@@ -78,6 +80,9 @@ impl fmt::Debug for Join {
         write!(f, "Join {{ rank {rank} of {world} at {address}, {transports:?}, within {deadline:?} }}")
     }
 }
+
+/// Derives the dimensions of the wires.
+pub type Derive = Box<dyn FnOnce(&Agreed, &Roster) -> Dimensions + Send>;
 
 /// What may carry the data between two ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::gather::{self, Gathering};
 use super::handshake::PROTOCOL_VERSION;
 use super::pairs::{Data, Pair, connect_all};
 use super::roster::{Member, Roster};
-use super::{Agreed, Dimensions, Join, Session, doors};
+use super::{Agreed, Derive, Dimensions, Join, Session, doors};
 use crate::AnyWire;
 use crate::control::mesh::{Connected, MeshControl, MeshTasks, spawn_control_thread};
 use crate::control::socket::Socket;
@@ -58,7 +58,7 @@ async fn run(join: Join, answer: Sender<Result<Session, JoinError>>) {
 async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
     let context = Arc::new(Context::of(&join)?);
     let mut parts = Parts { context: Arc::clone(&context), dimensions: Some(join.dimensions) };
-    let (agreed, members, pairs, dimensions) = match join.rank {
+    let Assembled { agreed, members, pairs, doorbell, dimensions } = match join.rank {
         _ if join.world == 1 => parts.be_alone(join.settings)?,
         0 => parts.lead(join.listener, join.settings).await?,
         _ => parts.follow().await?,
@@ -66,17 +66,22 @@ async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
     let roster = Roster { routes: routes(&context, &pairs), members };
     let (wires, connected) = part(&context, &roster, pairs, dimensions)?;
     let (control, tasks) = MeshControl::new(context.rank, join.handler, connected);
-    let endpoint =
-        Endpoint { wires, doorbell: Doorbell::new().map_err(JoinError::system("make a doorbell"))? };
+    let endpoint = Endpoint { wires, doorbell };
     Ok((Session { endpoint, control: Box::new(control), agreed, roster }, tasks))
 }
 
-type Assembled = (Agreed, Vec<Member>, Vec<Pair>, Dimensions);
+struct Assembled {
+    agreed: Agreed,
+    members: Vec<Member>,
+    pairs: Vec<Pair>,
+    doorbell: Doorbell,
+    dimensions: Dimensions,
+}
 
 /// What is used up on the way.
 struct Parts {
     context: Arc<Context>,
-    dimensions: Option<Box<dyn FnOnce(&Agreed, &Roster) -> Dimensions + Send>>,
+    dimensions: Option<Derive>,
 }
 
 impl Parts {
@@ -84,7 +89,8 @@ impl Parts {
         let member = Member::alone(&self.context);
         let (agreed, members) = (self.agreed(settings), vec![member]);
         let dimensions = self.dimensions(&agreed, &members)?;
-        Ok((agreed, members, Vec::new(), dimensions))
+        let doorbell = Doorbell::new().map_err(JoinError::system("make a doorbell"))?;
+        Ok(Assembled { agreed, members, pairs: Vec::new(), doorbell, dimensions })
     }
 
     async fn lead(
@@ -102,8 +108,8 @@ impl Parts {
         let agreed = self.agreed(settings);
         let dimensions = self.dimensions(&agreed, &members)?;
         let pairs = connect_all(&context, &mut doorman, &members, dimensions.wire);
-        let pairs = gathering.agree(&context, pairs).await?;
-        Ok((agreed, members, pairs, dimensions))
+        let (pairs, doorbell) = gathering.agree(&context, pairs).await?;
+        Ok(Assembled { agreed, members, pairs, doorbell, dimensions })
     }
 
     async fn follow(&mut self) -> Result<Assembled, JoinError> {
@@ -111,8 +117,8 @@ impl Parts {
         let (mut arrived, mut doorman, agreed, members): (Arrived, Doorman, _, _) = arrive(&context).await?;
         let dimensions = self.dimensions(&agreed, &members)?;
         let pairs = connect_all(&context, &mut doorman, &members, dimensions.wire);
-        let pairs = arrived.agree(&context, pairs).await?;
-        Ok((agreed, members, pairs, dimensions))
+        let (pairs, doorbell) = arrived.agree(&context, pairs).await?;
+        Ok(Assembled { agreed, members, pairs, doorbell, dimensions })
     }
 
     fn agreed(&self, settings: bytes::Bytes) -> Agreed {
@@ -154,6 +160,7 @@ fn part(
 fn wire(data: Data, dimensions: Dimensions) -> std::io::Result<AnyWire> {
     let tcp: TcpOptions = dimensions.tcp;
     match data {
+        Data::Shm(wire) => Ok(*wire),
         Data::Tcp(stream) => Ok(TcpWire::new(stream.into_std()?, dimensions.wire, tcp)?.into()),
     }
 }

@@ -316,7 +316,65 @@ fn another_version_is_refused_at_the_handshake_and_named() {
 #[test]
 fn tcp_within_a_host_says_why() {
     let (sessions, _) = succeeded(meet(&all(2), 2, |_| {}));
-    let Some(Route::Tcp { why_not_shm }) = &sessions[1].roster.routes[0] else { panic!("{sessions:?}") };
-    assert_eq!(sessions[0].roster.routes[1], sessions[1].roster.routes[0]);
-    assert!(!why_not_shm.is_empty());
+    let route = Some(Route::Tcp { why_not_shm: "rank 0 is to use TCP only".to_owned() });
+    assert_eq!([&sessions[0].roster.routes[1], &sessions[1].roster.routes[0]], [&route, &route]);
+}
+
+#[test]
+fn ranks_of_one_host_share_memory() {
+    for world in [2, 3, 5] {
+        let (mut sessions, logs) =
+            succeeded(meet(&all(world), world, |join| join.transports = Transports::Auto));
+        exchange(&mut sessions);
+        for session in &sessions {
+            assert!(session.roster.routes.iter().flatten().all(|route| *route == Route::Shm), "{session:?}");
+            session.control.send(0, Bytes::from_static(b"hello"));
+        }
+        until("the messages", || logs[0].lock().unwrap().len() == world);
+        let last = sessions.pop().unwrap();
+        last.control.leave(5, Instant::now() + PATIENCE);
+        drop(last);
+        let left = Event::Left { rank: world - 1, last: 5 };
+        until("the goodbye", || {
+            logs[..world - 1].iter().all(|log| log.lock().unwrap().last() == Some(&left))
+        });
+    }
+}
+
+#[test]
+fn ranks_that_share_memory_and_ranks_that_do_not_come_together() {
+    let (mut sessions, _) = succeeded(meet(&all(4), 4, |join| {
+        join.transports = if join.rank == 1 { Transports::Tcp } else { Transports::Auto };
+    }));
+    exchange(&mut sessions);
+    let why_not_shm = "rank 1 is to use TCP only".to_owned();
+    let tcp = Some(Route::Tcp { why_not_shm });
+    let shm = Some(Route::Shm);
+    assert_eq!(sessions[0].roster.routes, [None, tcp.clone(), shm.clone(), shm.clone()]);
+    assert_eq!(sessions[3].roster.routes, [shm.clone(), tcp, shm, None]);
+}
+
+#[test]
+fn memory_that_must_be_shared_and_cannot_is_an_error_of_all() {
+    let outcomes = meet(&all(3), 3, |join| {
+        join.transports = if join.rank == 1 { Transports::Tcp } else { Transports::Shm };
+    });
+    for outcome in &outcomes {
+        let text = error(outcome);
+        assert!(text.ends_with("rank 1: they cannot share memory: rank 1 is to use TCP only"), "{text}");
+    }
+}
+
+#[test]
+fn more_memory_than_there_is_is_an_error_of_all() {
+    let outcomes = meet(&all(2), 2, |join| {
+        join.transports = Transports::Auto;
+        join.dimensions = Box::new(|_, _| {
+            let wire = WireConfig { ports: 33, depth: 1 << 16, slot_bytes: 1 << 30 };
+            Dimensions { wire, tcp: Default::default() }
+        });
+    });
+    for outcome in &outcomes {
+        assert!(error(outcome).contains("cannot make its shared memory: "), "{}", error(outcome));
+    }
 }

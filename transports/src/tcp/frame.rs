@@ -2,20 +2,21 @@
 //!
 //! A header has 32 bytes, little endian:
 //!
-//! | at | field | in a message | in credits |
-//! |---|---|---|---|
-//! | 0 | magic `u16` | [`MAGIC`] | the same |
-//! | 2 | kind `u8` | 1 | 2 |
-//! | 3 | flags `u8` | 0 | 0 |
-//! | 4 | port `u16` | below the wire's ports | 0 |
-//! | 6 | stripe `u16` | 0 | 0 |
-//! | 8 | operation `u32` | of the word | 0 |
-//! | 12 | fingerprint `u32` | of the word | 0 |
-//! | 16 | sequence `u32` | number of the message within its port | 0 |
-//! | 20 | bytes `u32` | of the payload that follows | of the entries that follow |
-//! | 24 | released `u32` | how many messages of this port the sender has released | 0 |
-//! | 28 | checksum `u32` | 0 | 0 |
+//! | at | field | in a message | in credits | in a nudge |
+//! |---|---|---|---|---|
+//! | 0 | magic `u16` | [`MAGIC`] | the same | the same |
+//! | 2 | kind `u8` | 1 | 2 | 3 |
+//! | 3 | flags `u8` | 0 | 0 | 0 |
+//! | 4 | port `u16` | below the wire's ports | 0 | 0 |
+//! | 6 | stripe `u16` | 0 | 0 | 0 |
+//! | 8 | operation `u32` | of the word | 0 | 0 |
+//! | 12 | fingerprint `u32` | of the word | 0 | 0 |
+//! | 16 | sequence `u32` | number of the message within its port | 0 | 0 |
+//! | 20 | bytes `u32` | of the payload that follows | of the entries that follow | 0 |
+//! | 24 | released `u32` | how many messages of this port the sender has released | 0 | 0 |
+//! | 28 | checksum `u32` | 0 | 0 | 0 |
 //!
+//! A nudge asks the receiver's system to acknowledge at once what has come: its sender wants to go.
 //! Flags, stripe, checksum and the other kinds are kept for several sockets a pair, checksums and heartbeats; a
 //! frame that sets one of them is malformed in this version. An entry of credits has 8 bytes: port `u16`, 0 `u16`, released `u32`.
 //! The version of all this is agreed in the handshake.
@@ -35,6 +36,7 @@ pub const MAX_DECODED_BYTES: usize = HEADER_BYTES + MAX_CREDITS * CREDIT_BYTES;
 const MAGIC: u16 = 0x6843;
 const MESSAGE: u8 = 1;
 const CREDITS: u8 = 2;
+const NUDGE: u8 = 3;
 
 /// A frame that breaks the rules; the text says which.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +132,8 @@ pub enum Frame<'a> {
     Message(Header),
     /// Credits.
     Credits(Credits<'a>),
+    /// A wish for an acknowledgement.
+    Nudge,
 }
 
 /// The entries of a credits frame, each already checked for its port.
@@ -149,7 +153,7 @@ impl Frame<'_> {
     /// How many bytes of the stream the frame took, a message's payload apart.
     pub fn decoded_bytes(&self) -> usize {
         match self {
-            Frame::Message(_) => HEADER_BYTES,
+            Frame::Message(_) | Frame::Nudge => HEADER_BYTES,
             Frame::Credits(credits) => HEADER_BYTES + credits.0.len(),
         }
     }
@@ -177,6 +181,11 @@ pub fn encode_credits(credits: &[Credit], out: &mut Vec<u8>) {
     }
 }
 
+/// Writes a nudge.
+pub fn encode_nudge() -> [u8; HEADER_BYTES] {
+    prefix(NUDGE, 0)
+}
+
 /// Reads the frame at the start of `stream`; `None` where too little of it is there. Checks all that can be checked
 /// without the state of the ports.
 pub fn decode(stream: &[u8], config: WireConfig) -> Result<Option<Frame<'_>>, Malformed> {
@@ -185,6 +194,7 @@ pub fn decode(stream: &[u8], config: WireConfig) -> Result<Option<Frame<'_>>, Ma
     match header[2] {
         MESSAGE => decode_message(header, config).map(|header| Some(Frame::Message(header))),
         CREDITS => decode_credits(header, &stream[HEADER_BYTES..], config),
+        NUDGE => Ok(Some(Frame::Nudge)),
         other => Err(Malformed::Kind(other)),
     }
 }
@@ -287,6 +297,7 @@ mod tests {
 
     #[test]
     fn each_broken_rule_is_named() {
+        assert_eq!(decode(&encode_nudge(), CONFIG), Ok(Some(Frame::Nudge)));
         let with = |at: usize, value: u8| {
             let mut bytes = encode_message(&header());
             bytes[at] = value;
@@ -307,7 +318,7 @@ mod tests {
             let mut bytes = bytes;
             if near && bytes.len() >= 4 {
                 bytes[0..2].copy_from_slice(&MAGIC.to_le_bytes());
-                bytes[2] = 1 + bytes[2] % 2;
+                bytes[2] = 1 + bytes[2] % 3;
                 bytes[3] = 0;
             }
             if let Ok(Some(frame)) = decode(&bytes, CONFIG) {

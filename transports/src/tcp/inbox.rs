@@ -34,6 +34,8 @@ pub(super) struct Inbox {
     untold: Vec<u16>,
     /// Whether half of a port waits to be told.
     is_urgent: bool,
+    /// Whether the peer waits for the acknowledgement of what has come.
+    is_nudged: bool,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +92,7 @@ impl Inbox {
             landing: None,
             untold: Vec::with_capacity(usize::from(config.ports)),
             is_urgent: false,
+            is_nudged: false,
         }
     }
 
@@ -182,6 +185,11 @@ impl Inbox {
         port.released
     }
 
+    /// Whether the peer has asked for an acknowledgement since this was asked last.
+    pub(super) fn take_nudge(&mut self) -> bool {
+        std::mem::take(&mut self.is_nudged)
+    }
+
     /// Whether the peer should hear of releases at once, because half of a port is free again.
     pub(super) fn is_urgent(&self) -> bool {
         self.is_urgent
@@ -225,6 +233,7 @@ impl Inbox {
         let taken = frame.decoded_bytes();
         match frame {
             Frame::Credits(entries) => entries.iter().try_for_each(|credit| credits.handle_credit(credit))?,
+            Frame::Nudge => self.is_nudged = true,
             Frame::Message(header) => {
                 credits.handle_credit(Credit { port: header.port, released: header.released })?;
                 self.pending.start += taken;

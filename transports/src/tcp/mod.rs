@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use hcomm_ops::RawSpan;
 
-use self::frame::{Credit, HEADER_BYTES, encode_credits};
+use self::frame::{Credit, HEADER_BYTES, encode_credits, encode_nudge};
 use self::inbox::Inbox;
 use self::outbox::Outbox;
 use self::pace::Bucket;
@@ -68,6 +68,10 @@ pub struct TcpWire {
     bucket: Option<Bucket>,
     /// The kernel takes no more: what is sent now goes nowhere, what has come can still be read.
     is_deaf: bool,
+    /// Bytes that the kernel has taken.
+    sent_bytes: u64,
+    /// What `sent_bytes` was after the last nudge.
+    nudged_at: u64,
     lost: Option<Lost>,
     credits: Vec<Credit>,
     frame: Vec<u8>,
@@ -102,6 +106,8 @@ impl TcpWire {
             outbox: Outbox::new(config, half, first),
             bucket: options.link_bytes_per_s.map(|rate| Bucket::new(rate, Instant::now())),
             is_deaf: false,
+            sent_bytes: 0,
+            nudged_at: 0,
             lost: None,
             credits: Vec::new(),
             frame: Vec::new(),
@@ -139,6 +145,7 @@ impl TcpWire {
         }
         match sys::send(self.socket.as_fd(), spans, limit) {
             Ok(sent) => {
+                self.sent_bytes += sent as u64;
                 if let Some(bucket) = &mut self.bucket {
                     bucket.take(sent);
                 }
@@ -231,7 +238,20 @@ impl TcpWire {
                 }
             }
         }
+        if self.inbox.take_nudge() {
+            // Where the system cannot, the peer waits a moment longer.
+            let _ = rustix::net::sockopt::set_tcp_quickack(&self.socket, true);
+        }
         moved
+    }
+
+    /// Asks the peer's system not to put off its acknowledgement, once for all that has been sent.
+    fn nudge(&mut self) {
+        if self.nudged_at != self.sent_bytes {
+            self.outbox.push_frame(&encode_nudge());
+            self.flush(true);
+            self.nudged_at = self.sent_bytes;
+        }
     }
 
     fn handle_end(&mut self) {
@@ -338,7 +358,18 @@ impl Wire for TcpWire {
 
     fn is_flushed(&mut self) -> bool {
         self.flush(true);
-        self.is_deaf || (self.outbox.queued_bytes() == 0 && self.is_acknowledged())
+        if self.is_deaf {
+            return true;
+        }
+        if self.outbox.queued_bytes() > 0 {
+            return false;
+        }
+        let is_acknowledged = self.is_acknowledged();
+        if !is_acknowledged {
+            self.nudge();
+            self.receive();
+        }
+        is_acknowledged || self.is_deaf
     }
 
     fn revoke(&mut self, operation: u32) -> bool {
