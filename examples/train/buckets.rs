@@ -17,6 +17,17 @@ pub enum Mode {
     NoComm,
 }
 
+impl Mode {
+    /// For tables and timelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Overlap => "overlap",
+            Mode::NoOverlap => "no overlap",
+            Mode::NoComm => "no communication",
+        }
+    }
+}
+
 /// The buckets of one model.
 pub struct Buckets<'c> {
     comm: &'c Communicator,

@@ -51,9 +51,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let is_rank = std::env::var_os("HCOMM_RANK").is_some();
-    let outcome = if is_rank { be_a_rank(&options) } else { start_ranks(&options) };
-    outcome.map_or_else(
+    run(&options).map_or_else(
         |error| {
             eprintln!("train: {error}");
             ExitCode::FAILURE
@@ -62,10 +60,18 @@ fn main() -> ExitCode {
     )
 }
 
-/// The process that the user started: it only looks after the ranks.
-fn start_ranks(options: &Options) -> Outcome<u8> {
+/// This process is a rank if a launcher says so, and else starts ranks.
+fn run(options: &Options) -> Outcome<u8> {
     fs::create_dir_all(&options.out)
         .map_err(|error| format!("cannot make {}: {error}", options.out.display()))?;
+    match std::env::var_os("HCOMM_RANK") {
+        Some(_) => be_a_rank(options),
+        None => start_ranks(options),
+    }
+}
+
+/// The process that the user started: it only looks after the ranks.
+fn start_ranks(options: &Options) -> Outcome<u8> {
     let mut settings = vec![("HCOMM_TRANSPORT", options.transport.name().to_owned())];
     println!("{} ranks over {}", options.ranks, options.transport.name());
     let rate = match options.link {

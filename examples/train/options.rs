@@ -11,8 +11,8 @@ Trains a small character-level transformer data-parallel on this repository's ow
   --ranks N             rank processes to start (2)
   --transport shm|tcp   how they talk (shm; tcp with --link)
   --link RATE|auto      pace tcp to RATE bytes per second, e.g. 50MB; auto: communication takes as long as backward
-  --steps N             training steps (240)
-  --rounds N            rounds of the measurement afterwards; 0 leaves it out (4)
+  --steps N             training steps (400)
+  --rounds N            rounds of the measurement afterwards; 0 leaves it out (10)
   --no-overlap          communicate after backward instead of during it; no measurement
   --no-comm             do not communicate: every rank trains alone; no measurement
   --check               compare with one rank that takes all micro-batches
@@ -113,8 +113,8 @@ impl Options {
             ranks: 2,
             transport: Transport::Shm,
             link: None,
-            steps: 240,
-            rounds: 4,
+            steps: 400,
+            rounds: 10,
             mode: Mode::Overlap,
             check: false,
             seed: 1,
@@ -179,7 +179,7 @@ fn link(text: &str) -> Result<Link, String> {
         _ => return Err(wrong()),
     };
     let bytes_per_second = rate[..digits].parse::<f64>().map_err(|_| wrong())? * unit;
-    match bytes_per_second >= 1.0 && bytes_per_second < 1e15 {
+    match (1.0..1e15).contains(&bytes_per_second) {
         true => Ok(Link::BytesPerSecond(bytes_per_second as u64)),
         false => Err(wrong()),
     }

@@ -69,7 +69,7 @@ impl<'c> Trainer<'c> {
         }
         let buckets = &mut self.buckets;
         self.timeline.timed(Phase::Wait, "all buckets", || buckets.finish_backward(mode))?;
-        self.timeline.add(Phase::Step, &format!("{} ({mode:?})", self.steps), begun_ns, now_ns());
+        self.timeline.add(Phase::Step, &format!("{} ({})", self.steps, mode.name()), begun_ns, now_ns());
         self.steps += 1;
         Ok(())
     }
