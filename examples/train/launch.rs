@@ -58,18 +58,17 @@ fn command(rank: usize, arguments: &[&str]) -> Outcome<Command> {
 
 fn wait_for_all(ranks: &mut [Child]) -> Outcome<u8> {
     loop {
-        let mut running = false;
-        for (rank, child) in ranks.iter_mut().enumerate() {
-            match child.try_wait()? {
-                None => running = true,
-                Some(status) if status.success() => {}
-                Some(status) => {
-                    eprintln!("train: rank {rank} failed ({status}); ending the others");
-                    return Ok(code(status));
-                }
-            }
+        let ended = ranks.iter_mut().map(Child::try_wait).collect::<Result<Vec<_>, _>>()?;
+        let failed = ended.iter().enumerate().filter_map(|(rank, status)| Some((rank, (*status)?)));
+        // of several that failed since the last look, one ended by a signal is the likelier cause
+        let first = failed
+            .filter(|(_, status)| !status.success())
+            .min_by_key(|(_, status)| status.signal().is_none());
+        if let Some((rank, status)) = first {
+            eprintln!("train: rank {rank} failed ({status}); ending the others");
+            return Ok(code(status));
         }
-        if !running {
+        if ended.iter().all(Option::is_some) {
             return Ok(0);
         }
         sleep(LOOK_EVERY);
