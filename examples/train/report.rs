@@ -2,10 +2,14 @@
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
 
+use hcomm::Communicator;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::data::Corpus;
 use crate::measure::{MODES, Timing};
+use crate::trainer::Trainer;
 
 /// Less than this part of a step cannot be told from the unevenness of compute.
 const LEAST_SEEN: f64 = 0.03;
@@ -61,6 +65,27 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Who trains on what.
+pub fn opening(comm: &Communicator, corpus: &Corpus, trainer: &Trainer) -> String {
+    let link = comm.links().iter().find(|link| *link != "self").map_or("itself", |link| link.as_str());
+    let paced = match comm.settings().link_rate.bytes_per_s {
+        0 => String::new(),
+        rate => format!(" paced to {:.1} MB/s", rate as f64 / 1e6),
+    };
+    let (world, characters, kinds) = (comm.world(), corpus.len(), corpus.vocabulary());
+    let (buckets, megabytes) = (trainer.buckets().len(), trainer.bucket_bytes() as f64 / 1e6);
+    format!(
+        "{world} ranks over {link}{paced}; {characters} characters of {kinds} kinds; \
+         {megabytes:.1} MB of gradients in {buckets} buckets a step"
+    )
+}
+
+/// What was left where.
+pub fn files(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    format!("wrote {}", names.join(", "))
 }
 
 /// How the loss went: the first, the mean of the last ten, and how far it fell.
