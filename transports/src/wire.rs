@@ -143,7 +143,8 @@ pub trait Wire {
         false
     }
 
-    /// Moves bytes where that takes system calls (sockets). Returns whether anything moved.
+    /// Moves bytes where that takes system calls (sockets). Returns whether anything moved: then messages may have come that no
+    /// socket will wake for any more, so poll again before sleeping.
     fn progress(&mut self) -> bool;
 
     /// Why the peer is gone, once no further message of it can come. Messages that came before stay readable.

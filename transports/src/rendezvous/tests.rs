@@ -274,6 +274,20 @@ fn a_rank_that_vanishes_meanwhile_is_named() {
 }
 
 #[test]
+fn the_interface_filter_is_kept_to() {
+    let (mut sessions, _) = succeeded(meet(&all(3), 3, |join| join.interfaces = "=lo".parse().unwrap()));
+    exchange(&mut sessions);
+    let outcomes = meet(&all(2), 2, |join| {
+        join.deadline = Duration::from_millis(500);
+        join.interfaces = if join.rank == 1 { "nic".parse().unwrap() } else { "".parse().unwrap() };
+    });
+    let text = error(&outcomes[1]);
+    assert!(text.starts_with("no network interface matches \"nic\"; up are "), "{text}");
+    assert!(text.contains("lo (127.0.0.1)"), "{text}");
+    assert_eq!(error(&outcomes[0]), "rank 1 did not arrive within 0.5 s");
+}
+
+#[test]
 fn strangers_disturb_nobody() {
     let (listener, address) = listener();
     let mut silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
