@@ -10,7 +10,7 @@ pub mod span;
 
 pub use buffer::{Element, StableBuffer};
 pub use dtype::DType;
-pub use kernel::{Kernel, Operand, UnsupportedReduction};
+pub use kernel::{Kernel, Level, Operand, UnsupportedReduction};
 pub use op::{Factor, ReduceOp};
 pub use span::RawSpan;
 

@@ -59,7 +59,8 @@ impl Doorbell {
     pub fn sleep(&self, wires: &[Option<AnyWire>], timeout: Duration) {
         let mut waits = vec![PollFd::from_borrowed_fd(self.event(), PollFlags::IN)];
         waits.extend(wires.iter().flatten().filter_map(AnyWire::poll_fd).map(watch));
-        let limit = Timespec::try_from(timeout).ok();
+        let wakeups = wires.iter().flatten().filter_map(AnyWire::next_wakeup);
+        let limit = Timespec::try_from(wakeups.fold(timeout, Duration::min)).ok();
         // An error (a signal came, or the kernel is short of memory) is a wake without a cause.
         let woken = poll(&mut waits, limit.as_ref()).unwrap_or(1) > 0;
         self.disarm();

@@ -14,12 +14,16 @@ pub mod endpoint;
 pub mod inproc;
 #[cfg(not(loom))]
 mod mapping;
+#[cfg(not(loom))]
+pub mod rendezvous;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod shm;
 #[cfg(not(loom))]
 pub mod sim;
 mod sync;
+#[cfg(not(loom))]
+pub mod tcp;
 pub mod wire;
 
 #[cfg(not(loom))]

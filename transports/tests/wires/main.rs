@@ -8,3 +8,4 @@ mod pair;
 mod processes;
 mod shm;
 mod sim;
+mod tcp;

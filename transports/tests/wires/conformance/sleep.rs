@@ -37,10 +37,14 @@ impl Rank {
 
     fn look<T>(&mut self, ask: &mut impl FnMut(&mut AnyWire) -> Option<T>) -> Option<T> {
         let wire = self.wires[0].as_mut().expect("there is one");
-        while wire.progress() {}
-        let answer = ask(wire);
-        while wire.progress() {}
-        answer
+        loop {
+            while wire.progress() {}
+            let answer = ask(wire);
+            // Progress after the question sends what the answer brought about; it may also take in what the question was about.
+            if !wire.progress() || answer.is_some() {
+                return answer;
+            }
+        }
     }
 
     fn send(&mut self, port: u16) {

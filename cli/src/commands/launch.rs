@@ -1,0 +1,92 @@
+//! `hcomm launch`: starts a program as the ranks of a job on this host. A shell over [`hcomm::launch`].
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use hcomm::launch::{Failure, Launch, LaunchError, Output};
+use hcomm::settings::{Settings, value::duration};
+
+use super::{Subcommand, parsed};
+use crate::mistake::CommandError;
+
+/// See the module.
+pub const COMMAND: Subcommand = Subcommand {
+    name: "launch",
+    about: "Start a program as N ranks on this host and end them together",
+    arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
+    run: |matches| run(parsed(matches)?),
+};
+
+const AFTER_HELP: &str = "\
+Each rank finds its place in HCOMM_RANK, HCOMM_WORLD, HCOMM_LOCAL_RANK, HCOMM_LOCAL_WORLD, HCOMM_ADDRESS and HCOMM_TOKEN, \
+and in RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as under torchrun. Rank 0 reads standard \
+input unless that is a terminal; the others read nothing. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.
+
+Exit codes: that of the first rank that failed (128 + N if signal N ended it); 2 a mistake on the command line; 126 the \
+program cannot be started, 127 it is not there; 1 the launcher itself failed.";
+
+#[derive(Args)]
+struct Arguments {
+    /// How many ranks
+    #[arg(short = 'n', long, value_name = "N", value_parser = rank_count)]
+    ranks: usize,
+    /// Keep each rank on one processor, round robin over those that may be used, cores first
+    #[arg(long)]
+    bind: bool,
+    /// Leave what the ranks print as it is, without "[RANK] " before each line
+    #[arg(long)]
+    no_prefix: bool,
+    /// How long the other ranks have to end after SIGTERM when one fails, before they are killed
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = grace)]
+    grace: Duration,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    program: Vec<OsString>,
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, CommandError> {
+    // Every rank would refuse a wrong setting; once is enough.
+    Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
+    let [program, rest @ ..] = arguments.program.as_slice() else {
+        return Err(CommandError::Usage("missing PROGRAM; see --help".to_owned()));
+    };
+    let output = if arguments.no_prefix { Output::Inherited } else { Output::Prefixed };
+    let launch = Launch::new(program, arguments.ranks)
+        .args(rest)
+        .output(output)
+        .bound(arguments.bind)
+        .grace(arguments.grace);
+    let is_alone = arguments.ranks == 1;
+    let outcome = launch.run_reporting(|failure| report(failure, is_alone)).map_err(failed)?;
+    Ok(ExitCode::from(outcome.code()))
+}
+
+fn report(failure: &Failure, is_alone: bool) {
+    let rest = if is_alone { "" } else { "; ending the other ranks" };
+    eprintln!("hcomm: {failure}{rest}");
+}
+
+fn failed(error: LaunchError) -> CommandError {
+    let code = match &error {
+        LaunchError::RankCount { .. } => return CommandError::Usage(error.to_string()),
+        LaunchError::Start { cause, .. } if cause.kind() == io::ErrorKind::NotFound => 127,
+        LaunchError::Start { .. } => 126,
+        _ => 1,
+    };
+    CommandError::Failed { code, message: error.to_string() }
+}
+
+fn rank_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=Launch::MOST_RANKS).contains(count));
+    count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {}", Launch::MOST_RANKS))
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    let day = Duration::from_secs(86_400);
+    let expected =
+        || format!("'{text}' is no time to wait; expected a duration such as 5s or 500ms, up to 24h");
+    duration::read(text).filter(|grace| *grace <= day).ok_or_else(expected)
+}

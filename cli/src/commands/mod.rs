@@ -1,0 +1,37 @@
+//! The subcommands, one file or folder each, and the one list of them.
+
+mod doctor;
+mod launch;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+use crate::mistake::CommandError;
+
+/// A subcommand. To add one, write its file and a line in [`COMMANDS`].
+pub struct Subcommand {
+    /// The word on the command line.
+    pub name: &'static str,
+    /// One sentence for `--help`.
+    pub about: &'static str,
+    /// Adds its arguments.
+    pub arguments: fn(clap::Command) -> clap::Command,
+    /// Does it.
+    pub run: fn(&ArgMatches) -> Result<ExitCode, CommandError>,
+}
+
+/// Every subcommand, in the order of `--help`.
+pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, doctor::COMMAND];
+
+impl Subcommand {
+    /// Its part of the command line.
+    pub fn define(&self) -> clap::Command {
+        (self.arguments)(clap::Command::new(self.name).about(self.about))
+    }
+}
+
+/// Arguments as their own type. Cannot fail after clap has checked them, but says so if it does.
+fn parsed<A: clap::FromArgMatches>(matches: &ArgMatches) -> Result<A, CommandError> {
+    A::from_arg_matches(matches).map_err(|error| CommandError::Usage(crate::mistake::one_line(&error)))
+}

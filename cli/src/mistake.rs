@@ -1,0 +1,88 @@
+//! [`CommandError`]: how a subcommand fails; and clap's errors on one line.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::names;
+
+/// Why a subcommand did not do its work. The text is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The command line (or a setting) is wrong: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// Something else went wrong.
+    #[error("{message}")]
+    Failed {
+        /// The exit code.
+        code: u8,
+        /// What.
+        message: String,
+    },
+}
+
+impl CommandError {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        match self {
+            CommandError::Usage(_) => ExitCode::from(2),
+            CommandError::Failed { code, .. } => ExitCode::from(*code),
+        }
+    }
+}
+
+/// What clap found wrong, as one line that names the offending word and what was expected.
+pub fn one_line(error: &clap::Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => unknown_subcommand(error),
+        ErrorKind::ValueValidation => match error.source() {
+            Some(source) => format!("{}{source}", option_of(error)),
+            None => first_line(error),
+        },
+        ErrorKind::MissingRequiredArgument => {
+            format!("missing {}; see --help", listed(error, ContextKind::InvalidArg))
+        }
+        ErrorKind::InvalidValue => match listed(error, ContextKind::ValidValue) {
+            words if words.is_empty() => first_line(error),
+            words => format!("{}; expected one of {words}", first_line(error)),
+        },
+        _ => format!("{}{}; see --help", first_line(error), suggestion(error)),
+    }
+}
+
+fn unknown_subcommand(error: &clap::Error) -> String {
+    let word = listed(error, ContextKind::InvalidSubcommand);
+    let suggestion = suggestion(error);
+    format!("unknown command '{word}'{suggestion}; expected one of {}", names().join(", "))
+}
+
+/// `--grace: `, where the message would not say which option is meant.
+fn option_of(error: &clap::Error) -> String {
+    let argument = listed(error, ContextKind::InvalidArg);
+    match argument.split_whitespace().next() {
+        Some(option) if option.starts_with('-') => format!("{option}: "),
+        _ => String::new(),
+    }
+}
+
+fn suggestion(error: &clap::Error) -> String {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
+    let words = kinds.into_iter().map(|kind| listed(error, kind)).find(|words| !words.is_empty());
+    words.map(|words| format!(" (did you mean '{words}'?)")).unwrap_or_default()
+}
+
+fn listed(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(word)) => word.clone(),
+        Some(ContextValue::Strings(words)) => words.join(", "),
+        _ => String::new(),
+    }
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,242 @@
+//! `hcomm launch` on real processes: what ranks are told, print, and how they end.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+/// Ten times what any of this takes, and far less than a hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn hcomm() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcomm"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Launches a shell script as `ranks` ranks.
+fn launch(ranks: usize, options: &[&str], script: &str) -> Output {
+    let command = &mut hcomm();
+    command.args(["launch", "-n", &ranks.to_string()]).args(options).args(["--", "sh", "-c", script]);
+    command.output().expect("hcomm starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn sorted_lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = text(bytes).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn every_rank_knows_its_place_and_its_lines_are_marked() {
+    let output = launch(3, &[], "echo $HCOMM_RANK/$HCOMM_WORLD $RANK/$WORLD_SIZE $LOCAL_RANK; echo err >&2");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(sorted_lines(&output.stdout), ["[0] 0/3 0/3 0", "[1] 1/3 1/3 1", "[2] 2/3 2/3 2"]);
+    assert_eq!(sorted_lines(&output.stderr), ["[0] err", "[1] err", "[2] err"]);
+}
+
+#[test]
+fn all_ranks_share_one_address_and_one_token_and_the_next_job_has_another() {
+    let script = "echo $HCOMM_ADDRESS $HCOMM_TOKEN $MASTER_ADDR:$MASTER_PORT";
+    let facts = |output: Output| {
+        let mut lines = sorted_lines(&output.stdout);
+        lines.iter_mut().for_each(|line| *line = line.split_off(4));
+        lines
+    };
+    let first = facts(launch(3, &[], script));
+    assert_eq!(first.len(), 3);
+    assert!(first.iter().all(|line| *line == first[0]), "{first:?}");
+    let words: Vec<&str> = first[0].split(' ').collect();
+    assert_eq!(words[1].len(), 64);
+    assert_ne!(words[0], words[2], "torch's store and hcomm would listen at one port");
+    assert_ne!(first, facts(launch(3, &[], script)));
+}
+
+#[test]
+fn what_follows_the_program_is_its_own() {
+    let mut command = hcomm();
+    let output = command.args(["launch", "-n", "1", "echo", "-n", "9", "--bind", "--", "x"]).output();
+    assert_eq!(text(&output.expect("hcomm starts").stdout), "[0] 9 --bind -- x\n");
+}
+
+#[test]
+fn odd_bytes_and_unfinished_lines_come_through() {
+    let output = launch(1, &[], r"printf 'a\377\000b\n\nend'");
+    assert_eq!(output.stdout, b"[0] a\xff\x00b\n[0] \n[0] end\n");
+    let output = launch(1, &["--no-prefix"], r"printf 'a\377\000b'");
+    assert_eq!(output.stdout, b"a\xff\x00b");
+}
+
+#[test]
+fn much_output_is_not_lost() {
+    let output = launch(2, &[], "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
+    let lines = text(&output.stdout);
+    for rank in 0..2 {
+        let prefix = format!("[{rank}] line ");
+        let numbers: Vec<usize> =
+            lines.lines().filter_map(|line| line.strip_prefix(&prefix)?.parse().ok()).collect();
+        assert!(numbers.iter().copied().eq(0..20_000), "rank {rank} printed {} whole lines", numbers.len());
+    }
+}
+
+#[test]
+fn one_failure_ends_all_and_gives_its_code() {
+    let start = Instant::now();
+    let output = launch(3, &[], "if [ $HCOMM_RANK = 1 ]; then exit 7; fi; exec sleep 600");
+    assert_eq!(output.status.code(), Some(7));
+    assert!(text(&output.stderr).contains("hcomm: rank 1 exited with code 7; ending the other ranks"));
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn a_rank_that_a_signal_ends_is_named_with_it() {
+    let output = launch(2, &[], "if [ $HCOMM_RANK = 1 ]; then kill -9 $$; fi; exec sleep 600");
+    assert_eq!(output.status.code(), Some(137));
+    assert!(
+        text(&output.stderr).contains("rank 1 was killed by signal 9 (SIGKILL)"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn ranks_that_ignore_the_request_to_end_are_killed() {
+    let script =
+        "trap '' TERM; if [ $HCOMM_RANK = 0 ]; then sleep 0.3; exit 3; fi; sleep 600 & wait; sleep 600";
+    let start = Instant::now();
+    let output = launch(2, &["--grace", "300ms"], script);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named_at_once() {
+    let output =
+        hcomm().args(["launch", "-n", "2", "no-such-program-of-ours"]).output().expect("hcomm starts");
+    assert_eq!(output.status.code(), Some(127));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("hcomm: cannot start 'no-such-program-of-ours' as rank 0: "), "{said}");
+    assert_eq!(said.lines().count(), 1);
+    let output = hcomm()
+        .args(["launch", "-n", "2", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+        .output()
+        .expect("hcomm starts");
+    assert_eq!(output.status.code(), Some(126));
+}
+
+/// A launcher whose ranks have printed their process numbers.
+struct Running {
+    launcher: std::process::Child,
+    ranks: Vec<Pid>,
+}
+
+impl Running {
+    fn start(script: &str) -> Self {
+        let mut command = hcomm();
+        command
+            .args(["launch", "-n", "2", "--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut launcher = command.spawn().expect("hcomm starts");
+        let mut stdout = launcher.stdout.take().expect("it was piped");
+        let (mut said, mut bytes) = (String::new(), [0; 256]);
+        while said.lines().filter(|line| line.ends_with("ready")).count() < 2 {
+            let count = stdout.read(&mut bytes).expect("the pipe can be read");
+            assert!(count > 0, "the ranks ended too early: {said}");
+            said.push_str(&text(&bytes[..count]));
+        }
+        let number =
+            |line: &str| line.split(' ').nth(1).and_then(|word| word.parse().ok()).and_then(Pid::from_raw);
+        Running { launcher, ranks: said.lines().filter_map(number).collect() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let launcher = Pid::from_child(&self.launcher);
+        kill_process(launcher, signal).expect("the launcher runs");
+    }
+
+    fn end(mut self) -> Option<i32> {
+        let code = self.launcher.wait().expect("the launcher ends").code();
+        assert_eq!(self.ranks.len(), 2);
+        for pid in self.ranks {
+            wait_until("a rank outlived the launcher", || test_kill_process(pid).is_err());
+        }
+        code
+    }
+}
+
+#[test]
+fn signals_are_passed_on() {
+    for (signal, name, code) in
+        [(Signal::INT, "INT", 40), (Signal::TERM, "TERM", 41), (Signal::HUP, "HUP", 42)]
+    {
+        let script = format!("trap 'exit {code}' {name}; echo $$ ready; while :; do sleep 0.05; done");
+        let running = Running::start(&script);
+        running.signal(signal);
+        assert_eq!(running.end(), Some(code), "{name}");
+    }
+}
+
+#[test]
+fn a_second_signal_kills() {
+    let running = Running::start("trap '' INT; echo $$ ready; while :; do sleep 0.05; done");
+    running.signal(Signal::INT);
+    sleep(Duration::from_millis(200));
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), Some(137));
+}
+
+#[test]
+fn ranks_die_with_the_launcher() {
+    let running = Running::start("echo $$ ready; exec sleep 600");
+    running.signal(Signal::KILL);
+    assert_eq!(running.end(), None);
+}
+
+#[test]
+fn bound_ranks_have_one_processor_each() {
+    let output = launch(3, &["--bind"], "grep Cpus_allowed_list /proc/self/status");
+    for line in text(&output.stdout).lines() {
+        let list = line.rsplit('\t').next().unwrap_or_default();
+        assert!(list.parse::<u32>().is_ok(), "{line}");
+    }
+    assert_eq!(text(&output.stdout).lines().count(), 3);
+}
+
+#[test]
+fn only_rank_0_reads_standard_input() {
+    let mut command = hcomm();
+    command
+        .args(["launch", "-n", "2", "--", "sh", "-c", "read word; echo \"got $word\""])
+        .stdout(Stdio::piped());
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("hcomm starts");
+    let stdin = child.stdin.as_mut().expect("it was piped");
+    std::io::Write::write_all(stdin, b"hello\n").expect("rank 0 reads");
+    let output = child.wait_with_output().expect("hcomm ends");
+    assert_eq!(sorted_lines(&output.stdout), ["[0] got hello", "[1] got "]);
+}
+
+#[test]
+fn a_wrong_setting_is_found_before_anything_starts() {
+    let mut command = hcomm();
+    command.args(["launch", "-n", "2", "echo", "started"]).env("HCOMM_BUFER_SIZE", "1MB");
+    let output = command.output().expect("hcomm starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.stdout, b"");
+    let said = text(&output.stderr);
+    assert_eq!(said, "hcomm: unknown setting 'HCOMM_BUFER_SIZE'; did you mean HCOMM_BUFFER_SIZE?\n");
+}

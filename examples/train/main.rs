@@ -1,0 +1,141 @@
+//! Trains a small transformer data-parallel: every rank computes gradients on its own part of the batch, and hcomm
+//! sums them while the rest of backward is still running.
+//!
+//! `cargo run --release --example train` starts two ranks by itself; `--help` lists the flags. Read `trainer.rs`
+//! for a step and `buckets.rs` for the calls to the library; this file tells the story of a run.
+
+use std::error::Error;
+use std::fs;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use hcomm::{Communicator, Placement};
+
+mod backward;
+mod buckets;
+mod check;
+mod data;
+mod launch;
+mod link;
+mod measure;
+mod model;
+mod optimizer;
+mod options;
+mod plans;
+mod random;
+mod report;
+mod trace;
+mod trainer;
+
+use buckets::Mode;
+use check::Trained;
+use data::Corpus;
+use model::Sizes;
+use options::{Options, Request};
+use report::Progress;
+use trainer::Trainer;
+
+/// A result whose error is a text for the user.
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(Request::Train(options)) => options,
+        Ok(Request::Help) => {
+            println!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(mistake) => {
+            eprintln!("train: {mistake}");
+            return ExitCode::from(2);
+        }
+    };
+    run(&options).map_or_else(
+        |error| {
+            eprintln!("train: {error}");
+            ExitCode::FAILURE
+        },
+        ExitCode::from,
+    )
+}
+
+/// This process is a rank if a launcher says so; else it starts ranks and looks after them.
+fn run(options: &Options) -> Outcome<u8> {
+    fs::create_dir_all(&options.out)
+        .map_err(|error| format!("cannot make {}: {error}", options.out.display()))?;
+    let placement = Placement::from_env()?;
+    match placement.source {
+        "alone" => launch::start_ranks(options.ranks),
+        _ => be_a_rank(options, &placement),
+    }
+}
+
+/// One of the processes that train.
+fn be_a_rank(options: &Options, placement: &Placement) -> Outcome<u8> {
+    launch::insist_on_one_thread()?;
+    let corpus = Corpus::of_repository()?;
+    let sizes = Sizes::small(corpus.vocabulary());
+    let settings = link::settings(options, &corpus, sizes, placement.world)?;
+    let comm = Communicator::connect(placement, settings)?;
+
+    let trained = train(&comm, &corpus, sizes, options)?;
+    let mut good = options.mode == Mode::NoComm || check_ranks(&comm, &trained)?;
+    measure(&comm, &corpus, sizes, options)?;
+    comm.close()?;
+    if options.check && comm.rank() == 0 {
+        good &= check::against_one_rank(&trained, &corpus, sizes, options.seed, comm.world())?;
+    }
+    Ok(if good { 0 } else { 1 })
+}
+
+/// The training itself.
+fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<Trained> {
+    let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
+    if comm.rank() == 0 {
+        println!("{}", report::opening(comm, corpus, &trainer));
+    }
+    let mut progress = Progress::of_rank(comm.rank(), "training", options.steps);
+    let begun = Instant::now();
+    for _ in 0..options.steps {
+        trainer.step(options.mode)?;
+        progress.advance(1, format_args!("loss {:.3}", trainer.losses().last().unwrap_or(&f32::NAN)));
+    }
+    trainer.finish()?;
+    drop(progress);
+    if comm.rank() == 0 {
+        println!("{}", report::losses(trainer.losses(), begun.elapsed().as_secs_f64()));
+    }
+    Ok(Trained { losses: trainer.losses().to_vec(), parameters: trainer.parameters()? })
+}
+
+/// All ranks must have made the same model of the same sums.
+fn check_ranks(comm: &Communicator, trained: &Trained) -> Outcome<bool> {
+    let same = check::same_on_all_ranks(comm, &trained.parameters)?;
+    if comm.rank() == 0 {
+        let word = if same { "the same" } else { "DIFFERENT" };
+        println!("check: all {} ranks have {word} {} parameters", comm.world(), trained.parameters.len());
+    }
+    Ok(same)
+}
+
+/// The table, then the timeline of a few steps and the plans that they ran on.
+fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<()> {
+    let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
+    if options.rounds > 0 {
+        let mut progress = Progress::of_rank(comm.rank(), "measuring", measure::steps(options.rounds));
+        let timings = measure::all_modes(&mut trainer, comm, options.rounds, &mut progress)?;
+        drop(progress);
+        if comm.rank() == 0 {
+            println!("{}", report::table(&timings, sizes.tokens() * comm.world()));
+        }
+    }
+    measure::record(&mut trainer, comm)?;
+    trainer.timeline.write(&options.out)?;
+    comm.barrier()?;
+    if comm.rank() == 0 {
+        let mut files = plans::draw(comm, &trainer.buckets(), &options.out)?;
+        files.push(trace::merge(&options.out, comm.world())?);
+        println!("{}", report::files(&files));
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Starts the ranks of a job as processes of this host, carries their output and signals, and ends them together.
+//! `hcomm launch` is a thin shell over it; `hcomm bench` and the training example start their ranks with it. The other side,
+//! where a rank reads who it is, is [`hcomm_engine::environment`].
+
+mod bind;
+mod drive;
+mod lines;
+mod outcome;
+mod ranks;
+mod setup;
+mod signals;
+mod sys;
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+pub use outcome::{Exit, Failure, LaunchError, Outcome};
+
+/// Ranks to start.
+///
+/// ```no_run
+/// let outcome = hcomm::launch::Launch::new("./train", 4).args(["--steps", "100"]).run()?;
+/// std::process::exit(outcome.code().into());
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), hcomm::launch::LaunchError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Launch {
+    program: OsString,
+    ranks: usize,
+    args: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+    output: Output,
+    is_bound: bool,
+    grace: Duration,
+}
+
+/// What happens to what the ranks print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Every line is preceded by its rank, `[3] `; lines of different ranks are never mixed.
+    Prefixed,
+    /// It goes where this process's own output goes.
+    Inherited,
+}
+
+impl Launch {
+    /// Most ranks that one launch starts.
+    pub const MOST_RANKS: usize = 4096;
+
+    /// `ranks` processes of `program`, which is looked for in `PATH` if it has no slash.
+    pub fn new(program: impl AsRef<OsStr>, ranks: usize) -> Self {
+        Launch {
+            program: program.as_ref().to_owned(),
+            ranks,
+            args: Vec::new(),
+            variables: Vec::new(),
+            output: Output::Prefixed,
+            is_bound: false,
+            grace: Duration::from_secs(5),
+        }
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets an environment variable of every rank.
+    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Chooses what happens to what the ranks print; [`Output::Prefixed`] unless said otherwise.
+    pub fn output(self, output: Output) -> Self {
+        Launch { output, ..self }
+    }
+
+    /// Whether each rank is kept on one processor: rank r on the r-th of those that this process may use, round and round, one
+    /// hardware thread of every core first.
+    pub fn bound(self, is_bound: bool) -> Self {
+        Launch { is_bound, ..self }
+    }
+
+    /// How long ranks that are told to end (SIGTERM) have before they are killed; 5 s unless said otherwise.
+    pub fn grace(self, grace: Duration) -> Self {
+        Launch { grace, ..self }
+    }
+
+    /// Starts the ranks and returns when all have ended. See [`Launch::run_reporting`].
+    pub fn run(self) -> Result<Outcome, LaunchError> {
+        self.run_reporting(|_| ())
+    }
+
+    /// Starts the ranks and returns when all have ended.
+    ///
+    /// Each rank is a process group of its own, reads nothing (rank 0 reads this process's standard input, unless that is a terminal),
+    /// and dies with the calling thread. When one fails, `report` is told and the others are ended. SIGINT, SIGTERM and SIGHUP are passed on to
+    /// all ranks; from the second one on the ranks are killed. These signals stay handled afterwards: they no longer end this process by
+    /// themselves.
+    pub fn run_reporting(self, report: impl FnMut(&Failure)) -> Result<Outcome, LaunchError> {
+        if self.ranks == 0 || self.ranks > Launch::MOST_RANKS {
+            return Err(LaunchError::RankCount { ranks: self.ranks });
+        }
+        let signals = signals::Signals::listen().map_err(LaunchError::System)?;
+        let ranks = ranks::Ranks::start(&self)?;
+        drive::drive_to_end(&self, ranks, signals, report)
+    }
+}

@@ -1,0 +1,105 @@
+//! What the ranks of a launch share and what each is told: the address, the token, the environment variables.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+use hcomm_engine::environment::{Address, Token};
+use hcomm_ops::Rank;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::LaunchError;
+
+/// Ports that Linux does not hand to outgoing connections, so that none takes ours before rank 0 listens.
+const FIRST_PORT: u16 = 20_000;
+const LAST_PORT: u16 = 31_999;
+
+/// What all ranks of a launch have in common.
+pub struct Job {
+    world: usize,
+    address: Address,
+    token: Token,
+    torch_port: u16,
+}
+
+impl Job {
+    /// A new job: a random token, and two free ports of the loopback interface.
+    pub fn new(world: usize) -> Result<Self, LaunchError> {
+        let token: [u8; 32] = random()?;
+        let port = free_port()?;
+        let torch_port = free_port()?;
+        Ok(Job { world, address: Address::loopback(port), token: Token::new(token), torch_port })
+    }
+
+    /// The variables of one rank: hcomm's own, and those that programs written for torchrun read. torch's store gets a port
+    /// of its own.
+    pub fn variables(&self, rank: Rank) -> [(&'static str, String); 12] {
+        let (rank, world) = (rank.to_string(), self.world.to_string());
+        [
+            ("HCOMM_RANK", rank.clone()),
+            ("HCOMM_WORLD", world.clone()),
+            ("HCOMM_LOCAL_RANK", rank.clone()),
+            ("HCOMM_LOCAL_WORLD", world.clone()),
+            ("HCOMM_ADDRESS", self.address.to_string()),
+            ("HCOMM_TOKEN", self.token.to_hex()),
+            ("RANK", rank.clone()),
+            ("WORLD_SIZE", world.clone()),
+            ("LOCAL_RANK", rank),
+            ("LOCAL_WORLD_SIZE", world),
+            ("MASTER_ADDR", self.address.host.clone()),
+            ("MASTER_PORT", self.torch_port.to_string()),
+        ]
+    }
+}
+
+/// Random bytes of the system.
+fn random<const N: usize>() -> Result<[u8; N], LaunchError> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let more = getrandom(&mut bytes[filled..], GetRandomFlags::empty());
+        filled += more.map_err(|cause| LaunchError::System(cause.into()))?;
+    }
+    Ok(bytes)
+}
+
+/// A port that nobody listens at now. Where to begin is drawn at random, so that launches at the same time find different ones.
+fn free_port() -> Result<u16, LaunchError> {
+    let span = LAST_PORT - FIRST_PORT + 1;
+    let start = u16::from_le_bytes(random()?) % span;
+    let mut cause = io::Error::from(io::ErrorKind::AddrInUse);
+    for offset in (start..span).chain(0..start).take(1000) {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, FIRST_PORT + offset)) {
+            Ok(_) => return Ok(FIRST_PORT + offset),
+            Err(error) => cause = error,
+        }
+    }
+    Err(LaunchError::NoPort { first: FIRST_PORT, last: LAST_PORT, cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use hcomm_engine::environment::{Placement, Variables};
+
+    use super::*;
+
+    #[test]
+    fn ranks_read_what_they_are_told() {
+        let job = Job::new(3).expect("there are free ports");
+        let placements: Vec<Placement> = (0..3)
+            .map(|rank| {
+                Placement::from_variables(&Variables::from_pairs(job.variables(rank))).expect("complete")
+            })
+            .collect();
+        for (rank, placement) in placements.iter().enumerate() {
+            assert_eq!((placement.rank, placement.world), (rank, 3));
+            assert_eq!((placement.local_rank, placement.local_world), (Some(rank), Some(3)));
+            assert_eq!((&placement.address, placement.token), (&job.address, job.token));
+        }
+    }
+
+    #[test]
+    fn jobs_differ_in_their_secret() {
+        let (one, two) = (Job::new(1).expect("free ports"), Job::new(1).expect("free ports"));
+        assert_ne!(one.token, two.token);
+    }
+}
