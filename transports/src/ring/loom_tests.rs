@@ -77,7 +77,11 @@ fn key(operation: u32) -> Key {
 impl End {
     /// Sends a number as a message of `bytes`, if there is room.
     fn try_send(&mut self, sent: &mut u32, value: u32, bytes: usize) -> bool {
-        let Some(slot) = self.sender.reserve(0, bytes, &mut self.stock).unwrap() else { return false };
+        if !self.sender.has_room(0, &mut self.stock).unwrap() {
+            return false;
+        }
+        let slot =
+            self.sender.reserve(0, bytes, &mut self.stock).unwrap().expect("a port with room has a body");
         match slot {
             Slot::Inline(_) => self.cells.inline[self.side][*sent as usize % 2].write(value),
             Slot::Body(body) => self.cells.bodies[body as usize].write(value),
@@ -190,10 +194,15 @@ fn loom_calling_back_excludes_reading() {
         });
         lent.write(1);
         a.sender.lend(key(0), stand_in(), &mut a.stock).unwrap();
-        if a.sender.revoke(&mut a.stock, |_| true).unwrap() {
+        let back = a.sender.revoke(&mut a.stock, |_| true).unwrap();
+        if back {
             lent.write(2);
         }
         reader.join().unwrap();
+        assert!(
+            a.sender.revoke(&mut a.stock, |_| true).unwrap(),
+            "what is back stays back, what was read is done"
+        );
     });
 }
 
