@@ -1,6 +1,38 @@
-//! hcomm: collective communication between processes, machines and accelerators.
-
-pub use hcomm_engine::{environment, settings};
-pub use hcomm_ops as ops;
+//! Collective communication for training large models: all_reduce, all_gather and the rest between processes and machines, from
+//! futures or blocking calls, over shared memory and TCP.
+//!
+//! Every call is compiled into a [`Plan`]: a graph of chunk-sized send, receive, reduce and copy nodes on lanes. The plan that runs
+//! is the plan that is verified, drawn and profiled.
+//!
+//! ```
+//! use hcomm::{Communicator, ReduceOp};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let comm = Communicator::from_env()?; // alone, unless a launcher says otherwise
+//! let mut gradients = vec![1.0_f32; 1000];
+//! comm.all_reduce(&mut gradients, ReduceOp::Sum)?;
+//! assert_eq!(gradients[0], comm.world() as f32);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod launch;
+
+pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
+pub use hcomm_engine::environment::{self, Placement};
+pub use hcomm_engine::settings::{self, Settings};
+pub use hcomm_engine::{
+    Communicator, CreateError, Error, Failure, Group, Predecessor, Refused, Scope, ScopedWork, Ticket, Work,
+    WorkError, profile,
+};
+pub use hcomm_ops::buffer::{DynBuffer, Shared};
+pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
+pub use hcomm_planner::request::Counts;
+pub use hcomm_planner::{Collective, Plan, Planner, Request, Topology};
+
+/// The words and arithmetic underneath.
+pub use hcomm_ops as ops;
+/// Compiling, verifying and drawing plans.
+pub use hcomm_planner as planner;
+/// Moving bytes.
+pub use hcomm_transports as transports;

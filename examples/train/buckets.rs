@@ -3,8 +3,9 @@
 //! Each block of the model has one bucket. Its gradients leave as soon as backward has made them, and are waited
 //! for only when the next forward pass comes to that block. What is done with the sum is in `trainer.rs`.
 
+use hcomm::{Communicator, InPlace, ReduceOp, Work};
+
 use crate::Outcome;
-use crate::standin::{Communicator, ReduceOp, Work};
 
 /// How a step communicates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +16,17 @@ pub enum Mode {
     NoOverlap,
     /// No bucket leaves: each rank trains alone. Only good for measuring what compute costs by itself.
     NoComm,
+}
+
+impl Mode {
+    /// For tables and timelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Overlap => "overlap",
+            Mode::NoOverlap => "no overlap",
+            Mode::NoComm => "no communication",
+        }
+    }
 }
 
 /// The buckets of one model.
@@ -30,7 +42,7 @@ enum Slot {
     /// Waiting for the end of backward, or to be used.
     Here(Vec<f32>),
     /// In the library's hands.
-    Flying(Work<Vec<f32>>),
+    Flying(Work<InPlace<Vec<f32>>>),
 }
 
 impl<'c> Buckets<'c> {
@@ -72,7 +84,7 @@ impl<'c> Buckets<'c> {
     }
 
     /// The block that forward needs first is the most urgent, though backward makes its gradients last.
-    fn send(&self, block: usize, gradients: Vec<f32>) -> Work<Vec<f32>> {
+    fn send(&self, block: usize, gradients: Vec<f32>) -> Work<InPlace<Vec<f32>>> {
         let urgency = (self.slots.len() - block) as i32;
         self.comm.all_reduce_async(gradients, ReduceOp::Sum).priority(urgency)
     }

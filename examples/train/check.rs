@@ -4,13 +4,14 @@
 //! A sum of two floats does not depend on their order, so with two ranks every bit must agree. With more, the
 //! algorithm decides the order of the sum, and the losses agree for as long as rounding has not grown.
 
+use hcomm::{Communicator, ReduceOp};
+
 use crate::Outcome;
 use crate::backward::Tape;
 use crate::data::Corpus;
 use crate::model::{Model, Sizes};
 use crate::optimizer::Adam;
 use crate::report::Progress;
-use crate::standin::{Communicator, ReduceOp};
 
 /// With more than two ranks: how many losses are compared, and how far they may be apart.
 const FIRST_LOSSES: usize = 20;
@@ -27,7 +28,7 @@ pub struct Trained {
 /// Whether the parameters of all ranks are the same bits. A collective call.
 pub fn same_on_all_ranks(comm: &Communicator, parameters: &[f32]) -> Outcome<bool> {
     let hash = hash(parameters);
-    let (mut smallest, mut largest) = (vec![hash], vec![hash]);
+    let (mut smallest, mut largest) = ([hash], [hash]);
     comm.all_reduce(&mut smallest, ReduceOp::Min)?;
     comm.all_reduce(&mut largest, ReduceOp::Max)?;
     Ok(smallest == largest)

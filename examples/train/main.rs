@@ -9,18 +9,21 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use hcomm::{Communicator, Placement};
+
 mod backward;
 mod buckets;
 mod check;
 mod data;
 mod launch;
+mod link;
 mod measure;
 mod model;
 mod optimizer;
 mod options;
+mod plans;
 mod random;
 mod report;
-mod standin;
 mod trace;
 mod trainer;
 
@@ -28,16 +31,12 @@ use buckets::Mode;
 use check::Trained;
 use data::Corpus;
 use model::Sizes;
-use options::{Link, Options, Request};
+use options::{Options, Request};
 use report::Progress;
-use standin::Communicator;
 use trainer::Trainer;
 
 /// A result whose error is a text for the user.
 type Outcome<T> = Result<T, Box<dyn Error>>;
-
-/// Where a calibrating job leaves the rate that it found.
-const RATE_FILE: &str = "link-rate.part";
 
 fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
@@ -51,9 +50,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let is_rank = std::env::var_os("HCOMM_RANK").is_some();
-    let outcome = if is_rank { be_a_rank(&options) } else { start_ranks(&options) };
-    outcome.map_or_else(
+    run(&options).map_or_else(
         |error| {
             eprintln!("train: {error}");
             ExitCode::FAILURE
@@ -62,47 +59,31 @@ fn main() -> ExitCode {
     )
 }
 
-/// The process that the user started: it only looks after the ranks.
-fn start_ranks(options: &Options) -> Outcome<u8> {
+/// This process is a rank if a launcher says so; else it starts ranks and looks after them.
+fn run(options: &Options) -> Outcome<u8> {
     fs::create_dir_all(&options.out)
         .map_err(|error| format!("cannot make {}: {error}", options.out.display()))?;
-    let mut settings = vec![("HCOMM_TRANSPORT", options.transport.name().to_owned())];
-    println!("{} ranks over {}", options.ranks, options.transport.name());
-    let rate = match options.link {
-        Some(Link::Auto) => {
-            let code = launch::run_ranks(options.ranks, &["--calibrate"], &settings)?;
-            if code != 0 {
-                return Ok(code);
-            }
-            Some(fs::read_to_string(options.out.join(RATE_FILE))?.parse()?)
-        }
-        Some(Link::BytesPerSecond(rate)) => Some(rate),
-        None => None,
-    };
-    if let Some(rate) = rate {
-        println!("link paced to {:.1} MB/s", rate as f64 / 1e6);
-        settings.push(("HCOMM_LINK_RATE", rate.to_string()));
+    let placement = Placement::from_env()?;
+    match placement.source {
+        "alone" => launch::start_ranks(options.ranks),
+        _ => be_a_rank(options, &placement),
     }
-    launch::run_ranks(options.ranks, &[], &settings)
 }
 
 /// One of the processes that train.
-fn be_a_rank(options: &Options) -> Outcome<u8> {
+fn be_a_rank(options: &Options, placement: &Placement) -> Outcome<u8> {
     launch::insist_on_one_thread()?;
-    let comm = Communicator::from_env()?;
     let corpus = Corpus::of_repository()?;
     let sizes = Sizes::small(corpus.vocabulary());
-    if options.calibrate {
-        return calibrate(&comm, &corpus, sizes, options);
-    }
+    let settings = link::settings(options, &corpus, sizes, placement.world)?;
+    let comm = Communicator::connect(placement, settings)?;
 
-    let (rank, world) = (comm.rank(), comm.world());
     let trained = train(&comm, &corpus, sizes, options)?;
     let mut good = options.mode == Mode::NoComm || check_ranks(&comm, &trained)?;
     measure(&comm, &corpus, sizes, options)?;
     comm.close()?;
-    if options.check && rank == 0 {
-        good &= check::against_one_rank(&trained, &corpus, sizes, options.seed, world)?;
+    if options.check && comm.rank() == 0 {
+        good &= check::against_one_rank(&trained, &corpus, sizes, options.seed, comm.world())?;
     }
     Ok(if good { 0 } else { 1 })
 }
@@ -111,8 +92,7 @@ fn be_a_rank(options: &Options) -> Outcome<u8> {
 fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<Trained> {
     let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
     if comm.rank() == 0 {
-        let (characters, bytes) = (corpus.len(), trainer.bucket_bytes());
-        println!("{characters} characters of {} kinds; {bytes} bytes of gradients a step", sizes.vocabulary);
+        println!("{}", report::opening(comm, corpus, &trainer));
     }
     let mut progress = Progress::of_rank(comm.rank(), "training", options.steps);
     let begun = Instant::now();
@@ -138,7 +118,7 @@ fn check_ranks(comm: &Communicator, trained: &Trained) -> Outcome<bool> {
     Ok(same)
 }
 
-/// The table, and the timeline of a few steps.
+/// The table, then the timeline of a few steps and the plans that they ran on.
 fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<()> {
     let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
     if options.rounds > 0 {
@@ -153,19 +133,9 @@ fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options
     trainer.timeline.write(&options.out)?;
     comm.barrier()?;
     if comm.rank() == 0 {
-        println!("timeline: {}", trace::merge(&options.out, comm.world())?.display());
+        let mut files = plans::draw(comm, &trainer.buckets(), &options.out)?;
+        files.push(trace::merge(&options.out, comm.world())?);
+        println!("{}", report::files(&files));
     }
     Ok(())
-}
-
-/// Finds the rate at which communicating a step's gradients takes as long as backward.
-fn calibrate(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<u8> {
-    let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
-    let backward_s = measure::compute_alone(&mut trainer, comm)?.backward_ns as f64 / 1e9;
-    let share_sent = 2.0 * (comm.world() - 1) as f64 / comm.world() as f64;
-    let rate = (trainer.bucket_bytes() as f64 * share_sent / backward_s).max(1.0);
-    if comm.rank() == 0 {
-        fs::write(options.out.join(RATE_FILE), format!("{rate:.0}"))?;
-    }
-    Ok(0)
 }

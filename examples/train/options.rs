@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use hcomm::settings::{Rate, SettingError, Settings, TransportChoice};
+
 use crate::buckets::Mode;
 
 /// Printed by `--help`.
@@ -9,10 +11,10 @@ pub const HELP: &str = "\
 Trains a small character-level transformer data-parallel on this repository's own source files.
 
   --ranks N             rank processes to start (2)
-  --transport shm|tcp   how they talk (shm; tcp with --link)
+  --transport shm|tcp   how they talk (what the machine offers; tcp with --link)
   --link RATE|auto      pace tcp to RATE bytes per second, e.g. 50MB; auto: communication takes as long as backward
-  --steps N             training steps (240)
-  --rounds N            rounds of the measurement afterwards; 0 leaves it out (4)
+  --steps N             training steps (400)
+  --rounds N            rounds of the measurement afterwards; 0 leaves it out (10)
   --no-overlap          communicate after backward instead of during it; no measurement
   --no-comm             do not communicate: every rank trains alone; no measurement
   --check               compare with one rank that takes all micro-batches
@@ -25,8 +27,8 @@ Trains a small character-level transformer data-parallel on this repository's ow
 pub struct Options {
     /// Rank processes to start.
     pub ranks: usize,
-    /// What ranks talk over.
-    pub transport: Transport,
+    /// What ranks talk over, if not what the environment says.
+    pub transport: Option<TransportChoice>,
     /// The pace of that, if it is to be slowed down.
     pub link: Option<Link>,
     /// Training steps.
@@ -41,17 +43,6 @@ pub struct Options {
     pub seed: u64,
     /// Where files go.
     pub out: PathBuf,
-    /// Set by the parent of the ranks: only find the rate for `--link auto`.
-    pub calibrate: bool,
-}
-
-/// What ranks talk over.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Transport {
-    /// Shared memory.
-    Shm,
-    /// Sockets.
-    Tcp,
 }
 
 /// The pace of the network.
@@ -59,8 +50,8 @@ pub enum Transport {
 pub enum Link {
     /// As fast as makes communication last as long as backward.
     Auto,
-    /// Bytes per second.
-    BytesPerSecond(u64),
+    /// As said.
+    Paced(Rate),
 }
 
 /// What the command line comes to.
@@ -72,27 +63,17 @@ pub enum Request {
     Help,
 }
 
-impl Transport {
-    /// As `HCOMM_TRANSPORT` spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Transport::Shm => "shm",
-            Transport::Tcp => "tcp",
-        }
-    }
-}
-
 impl Options {
     /// Reads the arguments after the program's name. The error is one line for the user.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, String> {
-        let (mut options, mut transport, mut mode) = (Options::standard(), None, None);
+        let (mut options, mut mode) = (Options::standard(), None);
         let mut arguments = arguments;
         while let Some(flag) = arguments.next() {
             let mut value = |what: &str| arguments.next().ok_or(format!("{flag} needs {what}"));
             match flag.as_str() {
                 "--help" | "-h" => return Ok(Request::Help),
                 "--ranks" => options.ranks = number(&flag, &value("a number")?, 1, 256)?,
-                "--transport" => transport = Some(transport_of(&value("shm or tcp")?)?),
+                "--transport" => options.transport = Some(transport(&value("shm or tcp")?)?),
                 "--link" => options.link = Some(link(&value("a rate or auto")?)?),
                 "--steps" => options.steps = number(&flag, &value("a number")?, 1, 1_000_000)?,
                 "--rounds" => options.rounds = number(&flag, &value("a number")?, 0, 1000)?,
@@ -101,36 +82,30 @@ impl Options {
                 "--check" => options.check = true,
                 "--seed" => options.seed = number(&flag, &value("a number")?, 0, usize::MAX)? as u64,
                 "--out" => options.out = value("a folder")?.into(),
-                "--calibrate" => options.calibrate = true,
                 _ => return Err(format!("unknown flag {flag:?}; --help lists the flags")),
             }
         }
-        options.settled(transport, mode).map(Request::Train)
+        options.settled(mode).map(Request::Train)
     }
 
     fn standard() -> Options {
         Options {
             ranks: 2,
-            transport: Transport::Shm,
+            transport: None,
             link: None,
-            steps: 240,
-            rounds: 4,
+            steps: 400,
+            rounds: 10,
             mode: Mode::Overlap,
             check: false,
             seed: 1,
             out: "train-out".into(),
-            calibrate: false,
         }
     }
 
     /// What depends on several flags.
-    fn settled(mut self, transport: Option<Transport>, mode: Option<Mode>) -> Result<Options, String> {
-        match (self.link, transport) {
-            (Some(_), Some(Transport::Shm)) => {
-                return Err("--link paces tcp only; leave out --transport shm".into());
-            }
-            (Some(_), None) => self.transport = Transport::Tcp,
-            (_, given) => self.transport = given.unwrap_or(self.transport),
+    fn settled(mut self, mode: Option<Mode>) -> Result<Options, String> {
+        if self.link.is_some() && self.transport.is_some_and(|transport| transport != TransportChoice::Tcp) {
+            return Err("--link paces tcp only; leave out the other --transport".into());
         }
         if let Some(mode) = mode {
             (self.mode, self.rounds) = (mode, 0);
@@ -154,35 +129,20 @@ fn number(flag: &str, text: &str, least: usize, most: usize) -> Result<usize, St
     number.ok_or(format!("{flag} {text:?}: expected a number from {least} to {most}"))
 }
 
-fn transport_of(text: &str) -> Result<Transport, String> {
-    let known = [Transport::Shm, Transport::Tcp];
-    let found = known.into_iter().find(|transport| transport.name() == text);
-    found.ok_or(format!("--transport {text:?}: expected shm or tcp"))
+fn transport(text: &str) -> Result<TransportChoice, String> {
+    Ok(setting("--transport", "HCOMM_TRANSPORT", text)?.transport)
 }
 
-/// `auto`, or bytes per second with a unit: `800KB`, `1.5GB`, `64MiB`, also with `/s` after it.
 fn link(text: &str) -> Result<Link, String> {
-    if text == "auto" {
-        return Ok(Link::Auto);
+    match text {
+        "auto" => Ok(Link::Auto),
+        rate => Ok(Link::Paced(setting("--link", "HCOMM_LINK_RATE", rate)?.link_rate)),
     }
-    let wrong = || format!("--link {text:?}: expected auto or bytes per second, for example 50MB");
-    let rate = text.trim_end_matches("/s");
-    let digits = rate.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rate.len());
-    let unit = match &rate[digits..] {
-        "" | "B" => 1.0,
-        "KB" | "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(wrong()),
-    };
-    let bytes_per_second = rate[..digits].parse::<f64>().map_err(|_| wrong())? * unit;
-    match bytes_per_second >= 1.0 && bytes_per_second < 1e15 {
-        true => Ok(Link::BytesPerSecond(bytes_per_second as u64)),
-        false => Err(wrong()),
-    }
+}
+
+/// The library reads a value of a setting as it would from the environment.
+fn setting(flag: &str, name: &str, value: &str) -> Result<Settings, String> {
+    Settings::from_pairs([(name, value)]).map_err(|error: SettingError| format!("{flag}: {error}"))
 }
 
 #[cfg(test)]
@@ -202,7 +162,7 @@ mod tests {
             parse("--ranks 3 --transport tcp --steps 7 --no-overlap --check --seed 9 --out x").unwrap();
         let expected = Options {
             ranks: 3,
-            transport: Transport::Tcp,
+            transport: Some(TransportChoice::Tcp),
             steps: 7,
             rounds: 0,
             mode: Mode::NoOverlap,
@@ -216,13 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_units_and_choose_tcp() {
-        for (text, rate) in [("1500", 1500), ("1.5KB", 1500), ("50MB/s", 50_000_000), ("2MiB", 2 << 20)] {
-            let options = parse(&format!("--link {text}")).unwrap();
-            assert_eq!(options.link, Some(Link::BytesPerSecond(rate)));
-            assert_eq!(options.transport, Transport::Tcp);
+    fn rates_have_units() {
+        for (text, bytes_per_s) in [("1500", 1500), ("50MB", 50_000_000)] {
+            let rate = Rate::bytes_per_s(bytes_per_s);
+            assert_eq!(parse(&format!("--link {text}")).unwrap().link, Some(Link::Paced(rate)));
         }
-        assert_eq!(parse("--link auto").unwrap().link, Some(Link::Auto));
+        assert_eq!(parse("--link auto --transport tcp").unwrap().link, Some(Link::Auto));
     }
 
     #[test]
@@ -232,12 +191,11 @@ mod tests {
             ("--ranks", "--ranks"),
             ("--ranks 0", "\"0\""),
             ("--ranks -1", "\"-1\""),
-            ("--transport rdma", "\"rdma\""),
-            ("--link fast", "\"fast\""),
-            ("--link 0", "\"0\""),
-            ("--link 5TB", "\"5TB\""),
+            ("--transport rdma", "'rdma'"),
+            ("--link fast", "'fast'"),
+            ("--link 7", "'7'"),
             ("--link", "--link"),
-            ("--link 1MB --transport shm", "--transport shm"),
+            ("--link 1MB --transport shm", "--transport"),
             ("--no-comm --no-overlap", "--no-overlap"),
             ("--no-comm --check", "--check"),
             ("--seed x", "\"x\""),

@@ -2,10 +2,17 @@
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
 
+use hcomm::Communicator;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::data::Corpus;
 use crate::measure::{MODES, Timing};
+use crate::trainer::Trainer;
+
+/// Less than this part of a step cannot be told from the unevenness of compute.
+const LEAST_SEEN: f64 = 0.03;
 
 /// A bar on a terminal, a line every tenth of the way elsewhere.
 pub enum Progress {
@@ -60,6 +67,27 @@ impl Drop for Progress {
     }
 }
 
+/// Who trains on what.
+pub fn opening(comm: &Communicator, corpus: &Corpus, trainer: &Trainer) -> String {
+    let link = comm.links().iter().find(|link| *link != "self").map_or("itself", |link| link.as_str());
+    let paced = match comm.settings().link_rate.bytes_per_s {
+        0 => String::new(),
+        rate => format!(" paced to {:.1} MB/s", rate as f64 / 1e6),
+    };
+    let (world, characters, kinds) = (comm.world(), corpus.len(), corpus.vocabulary());
+    let (buckets, megabytes) = (trainer.buckets().len(), trainer.bucket_bytes() as f64 / 1e6);
+    format!(
+        "{world} ranks over {link}{paced}; {characters} characters of {kinds} kinds; \
+         {megabytes:.1} MB of gradients in {buckets} buckets a step"
+    )
+}
+
+/// What was left where.
+pub fn files(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    format!("wrote {}", names.join(", "))
+}
+
 /// How the loss went: the first, the mean of the last ten, and how far it fell.
 pub fn losses(losses: &[f32], seconds: f64) -> String {
     let last = &losses[losses.len().saturating_sub(10)..];
@@ -70,24 +98,24 @@ pub fn losses(losses: &[f32], seconds: f64) -> String {
 
 /// One line per mode. `tokens` is what all ranks together read in a step.
 pub fn table(timings: &[Timing; 3], tokens: usize) -> String {
-    let exposed = |timing: &Timing| (timing.step_ns as f64 - timings[2].step_ns as f64) / 1e6;
+    let exposed = |timing: &Timing| timing.exposed_ns as f64 / 1e6;
     let mut table =
-        format!("{:<14}{:>12}{:>12}{:>16}{:>14}\n", "", "step", "tokens/s", "communication", "exposed");
+        format!("{:<18}{:>11}{:>12}{:>16}{:>12}\n", "", "step", "tokens/s", "communication", "exposed");
     for (mode, timing) in MODES.iter().zip(timings) {
         let step = timing.step_ns as f64 / 1e6;
         let speed = tokens as f64 / step * 1e3;
         let communication = timing.communication_ns as f64 / 1e6;
-        let name = format!("{mode:?}");
+        let name = mode.name();
         // writing to a String does not fail
         let _ = writeln!(
             table,
-            "{name:<14}{step:>9.1} ms{speed:>12.0}{communication:>13.1} ms{:>11.1} ms",
+            "{name:<18}{step:>8.1} ms{speed:>12.0}{communication:>13.1} ms{:>9.1} ms",
             exposed(timing)
         );
     }
     let [overlap, apart] = [exposed(&timings[0]), exposed(&timings[1])];
     let share = 100.0 * overlap.max(0.0) / apart;
-    match apart > 0.0 {
+    match apart > LEAST_SEEN * timings[2].step_ns as f64 / 1e6 {
         true => table + &format!("overlap exposes {share:.0} % of what is exposed without it"),
         false => table + "communication is too short to be seen beside compute",
     }
@@ -98,14 +126,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exposed_is_what_a_step_takes_beyond_compute() {
-        let timing = |step_ns| Timing { step_ns, backward_ns: 0, communication_ns: 5_000_000 };
-        let text = table(&[timing(110_000_000), timing(150_000_000), timing(100_000_000)], 2048);
+    fn the_table_says_how_much_overlap_hides() {
+        let timing = |exposed_ns| Timing { step_ns: 100_000_000, exposed_ns, ..Timing::default() };
+        let text = table(&[timing(10_000_000), timing(50_000_000), timing(0)], 2048);
         assert!(
             text.contains("10.0 ms\n") && text.contains("50.0 ms\n") && text.contains("0.0 ms\n"),
             "{text}"
         );
         assert!(text.contains("exposes 20 %"), "{text}");
+        let text = table(&[timing(-1_000_000), timing(1_000_000), timing(0)], 2048);
+        assert!(text.contains("too short"), "{text}");
     }
 
     #[test]

@@ -3,13 +3,14 @@
 
 use std::rc::Rc;
 
+use hcomm::Communicator;
+
 use crate::Outcome;
 use crate::backward::Tape;
 use crate::buckets::{Buckets, Mode};
 use crate::data::Corpus;
 use crate::model::{Model, Sizes};
 use crate::optimizer::Adam;
-use crate::standin::Communicator;
 use crate::trace::{Phase, Timeline, now_ns};
 
 /// A model in training.
@@ -69,7 +70,7 @@ impl<'c> Trainer<'c> {
         }
         let buckets = &mut self.buckets;
         self.timeline.timed(Phase::Wait, "all buckets", || buckets.finish_backward(mode))?;
-        self.timeline.add(Phase::Step, &format!("{} ({mode:?})", self.steps), begun_ns, now_ns());
+        self.timeline.add(Phase::Step, &format!("{} ({})", self.steps, mode.name()), begun_ns, now_ns());
         self.steps += 1;
         Ok(())
     }
@@ -89,9 +90,17 @@ impl<'c> Trainer<'c> {
         Ok(self.model.parameters()?)
     }
 
+    /// Every bucket's name and how many numbers it holds; the head's has the loss as well.
+    pub fn buckets(&self) -> Vec<(String, usize)> {
+        let mut buckets: Vec<_> =
+            self.model.blocks.iter().map(|block| (block.name.clone(), block.len())).collect();
+        buckets.last_mut().into_iter().for_each(|(_, length)| *length += 1);
+        buckets
+    }
+
     /// The bytes of all buckets of one step.
     pub fn bucket_bytes(&self) -> usize {
-        size_of::<f32>() * (1 + self.model.blocks.iter().map(|block| block.len()).sum::<usize>())
+        size_of::<f32>() * self.buckets().iter().map(|(_, length)| length).sum::<usize>()
     }
 
     /// Updates one block with the gradients of the step before, if it has not been done yet.

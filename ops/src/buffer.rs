@@ -1,7 +1,10 @@
 //! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends.
 
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -44,6 +47,95 @@ pub unsafe trait StableBuffer: Send {
 
     /// The bytes.
     fn span(&mut self) -> RawSpan;
+
+    /// For a buffer that several owners hold: the claim that an operation must have while it uses the bytes.
+    fn claim(&self) -> Option<Claim> {
+        None
+    }
+}
+
+/// The right to use the bytes of a [`Shared`] buffer: at most one holder at a time.
+#[derive(Clone, Debug)]
+pub struct Claim(Arc<AtomicBool>);
+
+impl Claim {
+    /// Takes the claim; false where another holds it.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::Acquire)
+    }
+
+    /// Gives it back.
+    pub fn give_back(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A buffer with several owners, for chains of operations: each link of the chain holds a clone. Only one operation (or
+/// [`Shared::with`]) uses the bytes at a time; who comes while they are in use is refused.
+#[derive(Debug)]
+pub struct Shared<T> {
+    cells: Arc<Cells<T>>,
+    claimed: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Cells<T>(UnsafeCell<Box<[T]>>);
+
+// SAFETY: the elements are only reached by who holds the claim, one thread at a time.
+unsafe impl<T: Element> Sync for Cells<T> {}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Shared { cells: self.cells.clone(), claimed: self.claimed.clone() }
+    }
+}
+
+impl<T: Element> Shared<T> {
+    /// A buffer with these elements.
+    pub fn new(elements: impl Into<Box<[T]>>) -> Self {
+        Shared { cells: Arc::new(Cells(UnsafeCell::new(elements.into()))), claimed: Arc::default() }
+    }
+
+    /// Runs `f` on the elements; `None` where an operation is using them.
+    pub fn with<R>(&self, f: impl FnOnce(&mut [T]) -> R) -> Option<R> {
+        let claim = Claim(self.claimed.clone());
+        if !claim.take() {
+            return None;
+        }
+        let _held = Held(claim);
+        // SAFETY: the claim is held until `_held` is dropped, so nobody else reaches the elements.
+        Some(f(unsafe { &mut *self.cells.0.get() }))
+    }
+}
+
+/// Gives a claim back in every exit.
+struct Held(Claim);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+// SAFETY: the box's allocation does not move; the engine uses the bytes only while it holds the claim.
+unsafe impl<T: Element> StableBuffer for Shared<T> {
+    fn dtype(&self) -> DType {
+        T::DTYPE
+    }
+
+    fn span(&mut self) -> RawSpan {
+        let cells: *mut Box<[T]> = self.cells.0.get();
+        // SAFETY: the box itself (pointer and length) is never written after `new`; only its address is read here.
+        let elements: *mut [T] = unsafe { &raw mut **cells };
+        let (start, len) = (elements.cast::<u8>(), elements.len() * size_of::<T>());
+        // SAFETY: the allocation lives as long as a clone of this buffer, which the operation's owner keeps.
+        NonNull::new(start).map_or(RawSpan::empty(), |start| unsafe { RawSpan::new(start, len) })
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        Some(Claim(self.claimed.clone()))
+    }
 }
 
 // SAFETY: a vector's heap allocation stays where it is when the vector moves.

@@ -1,12 +1,49 @@
-//! (Request, Topology, Tuning) -> Plan. Pure: no clock, no I/O, no async.
+//! (Request, Topology, Costs) -> Plan. Pure: no clock, no I/O, no async.
 //!
 //! A call enters as a [`Request`], an algorithm's builder writes one rank's nodes into a graph, passes fuse and place
 //! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks.
+//!
+//! ```
+//! use hcomm_ops::{DType, ReduceOp};
+//! use hcomm_planner::{Choice, Collective, Costs, Request, Topology, compile, compile_all, verify};
+//!
+//! let topology = Topology::single_host(4);
+//! let choice = Choice::new(&topology, Costs::shm());
+//! let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 1 << 20).with_algorithm("ring");
+//! let mine = compile(&request, 2, &topology, &choice)?;
+//! println!("{}", mine.to_text());
+//!
+//! let all = compile_all(&request, &topology, &choice)?;
+//! assert_eq!(all[2], mine);
+//! let verified = verify(&all, 2)?;
+//! assert_eq!(verified.messages, 4 * 2 * 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
 
+pub mod algorithm;
+pub mod buffers;
+pub mod check;
+pub mod choose;
+pub mod compile;
+pub mod export;
+mod freeze;
+mod graph;
+mod hash;
+mod pass;
 pub mod plan;
+pub mod planner;
 pub mod request;
 pub mod shape;
+pub mod topology;
+pub mod verify;
 
+pub use check::RequestError;
+pub use choose::{Choice, Costs, explain};
+pub use compile::{PlanError, compile, compile_all};
 pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
+pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
+pub use topology::Topology;
+pub use verify::{Verified, VerifyError, verify};

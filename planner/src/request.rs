@@ -7,7 +7,8 @@ use std::sync::Arc;
 use hcomm_ops::{DType, Rank, ReduceOp};
 
 /// The collectives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Collective {
     /// Every rank ends with the reduction of all inputs. Input and output: `count` elements.
     AllReduce,

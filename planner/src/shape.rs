@@ -11,7 +11,8 @@ use hcomm_ops::Rank;
 use crate::request::Collective;
 
 /// Which buffer of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BufferKind {
     /// What the rank contributes. In place, it shares bytes with the output.
     Input,

@@ -1,16 +1,21 @@
 //! [`AnyWire`]: the closed enum over all transports' wires, so that a call on a wire is a branch and not a table.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use hcomm_ops::RawSpan;
 
 use crate::ring::RingWire;
+use crate::sim::SimWire;
+use crate::tcp::TcpWire;
 use crate::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig};
 
 /// Declares the enum and passes every call on: a new transport is one line in its use below.
 macro_rules! any_wire {
     ($($(#[$doc:meta])* $kind:ident($wire:ty)),+ $(,)?) => {
         /// Any wire: dispatch is by this closed enum.
+        // An endpoint holds its wires side by side; a box would cost every call a step.
+        #[allow(clippy::large_enum_variant)]
         #[derive(Debug)]
         pub enum AnyWire {
             $($(#[$doc])* $kind($wire),)+
@@ -35,6 +40,10 @@ macro_rules! any_wire {
 any_wire! {
     /// Through memory that both ends reach: in process, or a shared segment.
     Ring(RingWire),
+    /// A TCP connection.
+    Tcp(TcpWire),
+    /// A network that is simulated.
+    Sim(SimWire),
 }
 
 impl Wire for AnyWire {
@@ -99,6 +108,10 @@ impl Wire for AnyWire {
 
     fn poll_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
         pass_on!(self, wire => wire.poll_fd())
+    }
+
+    fn next_wakeup(&self) -> Option<Duration> {
+        pass_on!(self, wire => wire.next_wakeup())
     }
 
     fn is_flushed(&mut self) -> bool {

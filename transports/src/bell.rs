@@ -44,3 +44,71 @@ pub(crate) fn claim_after_exchange(asleep: &AtomicU32) -> bool {
 fn is_set(asleep: &AtomicU32) -> bool {
     asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::AcqRel) != 0
 }
+
+/// `RUSTFLAGS="--cfg loom" cargo test -p hcomm-transports --lib --release -- loom`
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// What two threads share: a published word, `asleep`, and the number of times that the eventfd was written.
+    #[derive(Default)]
+    struct Shared {
+        published: AtomicU32,
+        asleep: AtomicU32,
+        strikes: AtomicU32,
+    }
+
+    impl Shared {
+        fn strike_if(&self, must: bool) {
+            if must {
+                self.strikes.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    fn explore(publishers: Vec<fn(&Shared)>) {
+        loom::model(move || {
+            let shared = Arc::new(Shared::default());
+            let threads: Vec<_> = publishers
+                .iter()
+                .map(|&publish| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || publish(&shared))
+                })
+                .collect();
+            arm(&shared.asleep);
+            let seen = shared.published.load(Ordering::Acquire);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let strikes = shared.strikes.load(Ordering::SeqCst);
+            let all = publishers.len() as u32;
+            assert!(seen == all || strikes > 0, "saw {seen} of {all} and was not woken");
+            assert!(strikes <= 1, "one nap, one strike");
+        });
+    }
+
+    fn by_exchange(shared: &Shared) {
+        shared.published.fetch_add(1, Ordering::SeqCst);
+        shared.strike_if(claim_after_exchange(&shared.asleep));
+    }
+
+    #[test]
+    fn loom_an_exchange_is_seen_or_wakes() {
+        explore(vec![by_exchange]);
+    }
+
+    #[test]
+    fn loom_two_publishers_wake_once() {
+        explore(vec![by_exchange, by_exchange]);
+    }
+
+    #[test]
+    fn loom_a_store_is_seen_or_wakes() {
+        explore(vec![|shared| {
+            shared.published.store(1, Ordering::Release);
+            shared.strike_if(claim(&shared.asleep));
+        }]);
+    }
+}

@@ -47,19 +47,20 @@ impl Doorbell {
 
     /// Says "about to sleep" where senders look, with a full fence after it.
     pub fn arm(&self) {
-        bell::arm(&self.ringer.bell.asleep);
+        bell::arm(&self.ringer.asleep);
     }
 
     /// Takes it back.
     pub fn disarm(&self) {
-        bell::disarm(&self.ringer.bell.asleep);
+        bell::disarm(&self.ringer.asleep);
     }
 
     /// Sleeps until rung, until a socket of `wires` has something to do, or until `timeout`; disarms.
     pub fn sleep(&self, wires: &[Option<AnyWire>], timeout: Duration) {
         let mut waits = vec![PollFd::from_borrowed_fd(self.event(), PollFlags::IN)];
         waits.extend(wires.iter().flatten().filter_map(AnyWire::poll_fd).map(watch));
-        let limit = Timespec::try_from(timeout).ok();
+        let wakeups = wires.iter().flatten().filter_map(AnyWire::next_wakeup);
+        let limit = Timespec::try_from(wakeups.fold(timeout, Duration::min)).ok();
         // An error (a signal came, or the kernel is short of memory) is a wake without a cause.
         let woken = poll(&mut waits, limit.as_ref()).unwrap_or(1) > 0;
         self.disarm();
@@ -75,7 +76,7 @@ impl Doorbell {
 
     /// The eventfd that wakes the sleeper, to be handed to the processes that may ring.
     pub fn event(&self) -> BorrowedFd<'_> {
-        self.ringer.bell.event.as_fd()
+        self.ringer.event.as_fd()
     }
 
     /// Takes the rings that have been counted, all of which the caller is about to look after.
@@ -89,38 +90,31 @@ impl Doorbell {
 /// Rings a [`Doorbell`] from any thread. Cheap when nobody sleeps: one fence and one load.
 #[derive(Clone, Debug)]
 pub struct Ringer {
-    bell: Arc<Bell>,
+    asleep: SharedWord,
+    event: Arc<OwnedFd>,
 }
 
 impl Ringer {
     /// Wakes the sleeper, if there is one. What the caller published before is seen by it.
     pub fn ring(&self) {
-        if bell::claim(&self.bell.asleep) {
-            self.bell.strike();
+        if bell::claim(&self.asleep) {
+            self.strike();
         }
     }
 
     /// The same directly after an atomic exchange that published.
     #[inline]
     pub(crate) fn ring_after_exchange(&self) {
-        if bell::claim_after_exchange(&self.bell.asleep) {
-            self.bell.strike();
+        if bell::claim_after_exchange(&self.asleep) {
+            self.strike();
         }
     }
 
     /// Rings the sleeper that reads `event` and sets `asleep`.
     pub(crate) fn of(asleep: SharedWord, event: OwnedFd) -> Ringer {
-        Ringer { bell: Arc::new(Bell { asleep, event }) }
+        Ringer { asleep, event: Arc::new(event) }
     }
-}
 
-#[derive(Debug)]
-struct Bell {
-    asleep: SharedWord,
-    event: OwnedFd,
-}
-
-impl Bell {
     #[cold]
     fn strike(&self) {
         // The only failure is a counter that is full: then the sleeper is being woken already.

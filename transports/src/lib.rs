@@ -1,6 +1,8 @@
 //! Moves bytes between ranks: in process, through shared memory, over TCP, over a simulated network; and brings the
 //! ranks together. A transport never knows why bytes move.
 
+#![cfg_attr(loom, allow(dead_code))]
+
 #[cfg(not(loom))]
 mod any;
 mod bell;
@@ -12,8 +14,16 @@ pub mod endpoint;
 pub mod inproc;
 #[cfg(not(loom))]
 mod mapping;
+#[cfg(not(loom))]
+pub mod rendezvous;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod shm;
+#[cfg(not(loom))]
+pub mod sim;
 mod sync;
+#[cfg(not(loom))]
+pub mod tcp;
 pub mod wire;
 
 #[cfg(not(loom))]

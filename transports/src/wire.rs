@@ -14,6 +14,7 @@
 //! expects, and the byte count too: a message of another call is reported, never delivered.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use hcomm_ops::RawSpan;
 
@@ -154,6 +155,11 @@ pub trait Wire {
 
     /// The socket whose readiness is to wake a sleeper, and whether to wait for room to write as well.
     fn poll_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        None
+    }
+
+    /// How long a sleeper may sleep at most, because this wire then has something to do that nothing else wakes it for (a paced link).
+    fn next_wakeup(&self) -> Option<Duration> {
         None
     }
 

@@ -1,13 +1,20 @@
 //! [`Kernel`]: one data type and one reduction, looked up once and then run on spans.
 //!
 //! Bottom up: `scalar` is the arithmetic of one accumulator, `vector` that of a register, `wire` the way between bytes
-//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them.
+//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them. `avx2`
+//! and `avx512` are the vectors and wires of the higher levels.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod combine;
 mod fold;
 mod format;
 mod level;
 mod mxcsr;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 mod scalar;
 mod small_float;
 mod table;
@@ -15,6 +22,8 @@ mod vector;
 mod wire;
 
 pub use level::Level;
+
+use std::num::NonZeroU64;
 
 use crate::{DType, Factor, RawSpan, ReduceOp};
 use fold::Job;
@@ -116,8 +125,8 @@ fn copy(source: RawSpan, sinks: &[RawSpan]) {
 }
 
 fn params(dtype: DType, op: ReduceOp, world: usize) -> Option<Params> {
-    let divisor = world.max(1) as u64;
-    let average = Params { scale: 1.0 / divisor as f64, whole_scale: 1, divisor };
+    let divisor = NonZeroU64::new(world as u64).unwrap_or(NonZeroU64::MIN);
+    let average = Params { scale: 1.0 / divisor.get() as f64, whole_scale: 1, divisor };
     let ReduceOp::PreMulSum(Factor(scale)) = op else { return Some(average) };
     match whole_range(dtype) {
         None => Some(Params { scale, ..average }),

@@ -2,6 +2,8 @@
 //!
 //! How elements of other types become accumulators is in `wire`, vectors of accumulators are in `vector`.
 
+use std::num::NonZeroU64;
+
 use num_complex::Complex;
 
 /// The numbers a kernel needs besides its operands, in every form that some accumulator takes them.
@@ -11,18 +13,19 @@ pub(super) struct Params {
     pub(super) scale: f64,
     /// The same for integers, reduced modulo 2^64.
     pub(super) whole_scale: u64,
-    /// What an integer sum is divided by; at least 1.
-    pub(super) divisor: u64,
+    /// What an integer sum is divided by.
+    pub(super) divisor: NonZeroU64,
 }
 
 /// A number that has an order: the integers, `f32` and `f64`.
 pub(super) trait Real: Copy {
     fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
-    fn is_true(self) -> bool;
-    fn from_bool(value: bool) -> Self;
+    /// 1 for anything but zero.
+    fn truth(self) -> Self;
     fn scale(params: &Params) -> Self;
     /// The value that is stored for this one: any NaN becomes the one positive quiet NaN without payload.
     fn canonical(self) -> Self;
@@ -46,6 +49,11 @@ macro_rules! integers {
             }
 
             #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+
+            #[inline(always)]
             fn mul(self, other: Self) -> Self {
                 self.wrapping_mul(other)
             }
@@ -61,13 +69,8 @@ macro_rules! integers {
             }
 
             #[inline(always)]
-            fn is_true(self) -> bool {
-                self != 0
-            }
-
-            #[inline(always)]
-            fn from_bool(value: bool) -> Self {
-                value.into()
+            fn truth(self) -> Self {
+                (self != 0).into()
             }
 
             #[inline(always)]
@@ -99,24 +102,40 @@ macro_rules! integers {
 
             #[inline(always)]
             fn divide(self, params: &Params) -> Self {
-                let divide: fn($int, u64) -> $int = $divide;
+                let divide: fn($int, NonZeroU64) -> $int = $divide;
                 divide(self, params.divisor)
             }
         }
     )*};
 }
 
-// Up to 32 bits the quotient in `f64` is within 2^-53 of the true one, which is at least 2^-32 away from the next
-// whole number unless it is one: truncation is exact, and compilers have vector instructions for it.
 integers! {
-    i8: |x, n| (f64::from(x) / n as f64) as i8,
-    u8: |x, n| (f64::from(x) / n as f64) as u8,
-    i16: |x, n| (f64::from(x) / n as f64) as i16,
-    u16: |x, n| (f64::from(x) / n as f64) as u16,
-    i32: |x, n| (f64::from(x) / n as f64) as i32,
-    u32: |x, n| (f64::from(x) / n as f64) as u32,
-    i64: |x, n| i64::try_from(n).map_or(0, |n| x / n),
+    i8: |x, n| quotient_f32(x.into(), n) as i8,
+    u8: |x, n| quotient_f32(x.into(), n) as u8,
+    i16: |x, n| quotient_f32(x.into(), n) as i16,
+    u16: |x, n| quotient_f32(x.into(), n) as u16,
+    i32: |x, n| quotient_f64(x.into(), n) as i32,
+    u32: |x, n| quotient_f64(x.into(), n) as u32,
+    i64: |x, n| i64::try_from(n.get()).map_or(0, |n| x / n),
     u64: |x, n| x / n,
+}
+
+/// The quotient of an integer of up to 16 bits, truncated.
+///
+/// The true quotient of integers of b bits is at least 2^-b of itself away from the next whole number, unless it is
+/// one. A float of more than b bits of precision is closer to the quotient than that, so truncating the float is exact;
+/// and there are vector instructions for it, unlike for the division of integers.
+#[inline(always)]
+fn quotient_f32(x: f32, n: NonZeroU64) -> i32 {
+    // SAFETY: no quotient of 16 bits by 1 or more is NaN or beyond 17 bits.
+    unsafe { (x / n.get() as f32).to_int_unchecked() }
+}
+
+/// The quotient of an integer of up to 32 bits, truncated; exact for the same reason.
+#[inline(always)]
+fn quotient_f64(x: f64, n: NonZeroU64) -> i64 {
+    // SAFETY: no quotient of 32 bits by 1 or more is NaN or beyond 33 bits.
+    unsafe { (x / n.get() as f64).to_int_unchecked() }
 }
 
 macro_rules! floats {
@@ -125,6 +144,11 @@ macro_rules! floats {
             #[inline(always)]
             fn add(self, other: Self) -> Self {
                 self + other
+            }
+
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self - other
             }
 
             #[inline(always)]
@@ -159,13 +183,8 @@ macro_rules! floats {
             }
 
             #[inline(always)]
-            fn is_true(self) -> bool {
-                self != 0.0
-            }
-
-            #[inline(always)]
-            fn from_bool(value: bool) -> Self {
-                if value { 1.0 } else { 0.0 }
+            fn truth(self) -> Self {
+                if self != 0.0 { 1.0 } else { 0.0 }
             }
 
             #[inline(always)]

@@ -34,25 +34,26 @@ pub(super) trait Vector: Copy {
         self.zip(other, Real::max)
     }
 
+    /// 1 for every lane that is not zero.
+    #[inline(always)]
+    fn truth(self) -> Self {
+        self.zip(self, |a, _| a.truth())
+    }
+
     #[inline(always)]
     fn logical_and(self, other: Self) -> Self {
-        self.zip(other, |a, b| Real::from_bool(a.is_true() & b.is_true()))
+        self.truth().min(other.truth())
     }
 
     #[inline(always)]
     fn logical_or(self, other: Self) -> Self {
-        self.zip(other, |a, b| Real::from_bool(a.is_true() | b.is_true()))
+        self.truth().max(other.truth())
     }
 
     #[inline(always)]
     fn logical_xor(self, other: Self) -> Self {
-        self.zip(other, |a, b| Real::from_bool(a.is_true() ^ b.is_true()))
-    }
-
-    /// 1 for every lane that is not zero.
-    #[inline(always)]
-    fn truth(self) -> Self {
-        self.logical_or(self)
+        let (a, b) = (self.truth(), other.truth());
+        a.max(b).zip(a.min(b), Real::sub)
     }
 
     #[inline(always)]
@@ -82,6 +83,13 @@ pub(super) trait Bits: Vector<Element: Whole> {
     fn divide(self, params: &Params) -> Self {
         self.zip(self, |a, _| a.divide(params))
     }
+}
+
+/// The truth of unsigned integers, where there is an instruction for their minimum.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn at_most_one<V: Vector<Element: Whole + From<bool>>>(vector: V) -> V {
+    vector.min(V::splat(true.into()))
 }
 
 /// A single accumulator: the vector of the scalar level.

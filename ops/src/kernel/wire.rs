@@ -97,7 +97,7 @@ impl<W: Wire<Vector: Vector<Element = u8>>> Wire for Truth<W> {
     #[inline(always)]
     unsafe fn load(from: *const u8) -> W::Vector {
         // SAFETY: passed on from the caller.
-        unsafe { W::load(from) }.min(Vector::splat(1))
+        unsafe { W::load(from) }.truth()
     }
 
     #[inline(always)]
@@ -114,7 +114,7 @@ impl<W: Wire<Vector: Vector<Element = u8>>> Wire for Truth<W> {
     #[inline(always)]
     unsafe fn load_part(from: *const u8, bytes: usize) -> W::Vector {
         // SAFETY: passed on from the caller.
-        unsafe { W::load_part(from, bytes) }.min(Vector::splat(1))
+        unsafe { W::load_part(from, bytes) }.truth()
     }
 
     #[inline(always)]

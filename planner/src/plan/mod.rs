@@ -6,11 +6,12 @@
 //!
 //! **One shape of node.** A node takes sources (local spans, arrived messages), folds them left to right (one source:
 //! a copy), and stores the result in sinks (local spans, outgoing messages). Send, receive, copy, reduce and every fused form
-//! are this node with different sources and sinks; [`Node::kind`] gives the familiar name.
+//! are this node with different sources and sinks; [`Plan::kind_of`] gives the familiar name.
 
 use std::ops::Range;
 
 use hcomm_ops::Rank;
+use serde::{Deserialize, Serialize};
 
 use crate::request::Collective;
 use crate::shape::BufferKind;
@@ -22,7 +23,8 @@ pub const MAX_CHANNELS: usize = 4;
 pub type NodeId = u32;
 
 /// Chunks `first .. first + count` of a buffer. They lie side by side, and a tile of the span is that tile of each chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Span {
     /// The buffer.
     pub buffer: BufferKind,
@@ -33,7 +35,8 @@ pub struct Span {
 }
 
 /// Which way a channel end points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// This rank sends on it.
     Out,
@@ -43,7 +46,8 @@ pub enum Direction {
 
 /// One end of a FIFO between this rank and a peer. The n-th message sent on (source, destination, index) is the n-th
 /// received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Channel {
     /// The rank at the other end; never this rank.
     pub peer: Rank,
@@ -54,7 +58,8 @@ pub struct Channel {
 }
 
 /// What a node folds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
     /// Local bytes.
     Span {
@@ -73,7 +78,8 @@ pub enum Source {
 }
 
 /// Where a node stores its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
     /// Local bytes.
     Span(Span),
@@ -108,7 +114,8 @@ pub enum NodeKind {
 }
 
 /// One node. Its sources, sinks and dependencies are ranges into the plan's flat arrays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Node {
     /// Into [`Plan::sources`]; at least one.
     pub sources: Range<u32>,
@@ -126,7 +133,8 @@ pub struct Node {
 }
 
 /// What carries a lane's nodes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LaneKind {
     /// A host processor.
     Worker {
@@ -160,7 +168,8 @@ pub enum LaneKind {
 }
 
 /// An ordered list of nodes carried out by one resource. Every channel end belongs to exactly one lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lane {
     /// The resource.
     pub kind: LaneKind,
@@ -171,9 +180,13 @@ pub struct Lane {
 /// One rank's slice of a compiled collective.
 ///
 /// A node of a lane is issued when the lane's earlier nodes are issued, its `deps` are done for the same tile, its
-/// messages are there and its outgoing channels have room. A node without outgoing messages is done when issued; one with
-/// outgoing messages is done when its local sources may be overwritten.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// messages are there and its outgoing channels have room. A node that lends nothing (see [`Plan::lends`]) is done when
+/// issued; one that lends is done when its source may be overwritten. A node that skips a tile keeps its place all the
+/// same: it is issued in its turn, after its `deps`, and is then done at once (edges that follow from others are left
+/// out, skipped nodes included). A message counts as received when its receiving node is issued: a node that passes one on
+/// never lends what it received.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The call.
     pub collective: Collective,
@@ -197,6 +210,8 @@ pub struct Plan {
     pub span_chunks: u32,
     /// Right only where every `Send` is done as soon as it is copied: bound to copying paths.
     pub buffered: bool,
+    /// Right only where all blocks are equally long.
+    pub even: bool,
     /// The ends this rank holds.
     pub channels: Vec<Channel>,
     /// Where the nodes run.
@@ -228,6 +243,13 @@ impl Plan {
     #[inline]
     pub fn deps_of(&self, node: &Node) -> &[NodeId] {
         &self.deps[node.deps.start as usize..node.deps.end as usize]
+    }
+
+    /// Whether a node may lend bytes of this rank to a peer, and so may be done later than it is issued: it sends, and
+    /// its only source is a local span. What is folded, or passed on from another peer, is built in the messages' own room.
+    pub fn lends(&self, node: &Node) -> bool {
+        let sends = self.sinks_of(node).iter().any(|sink| matches!(sink, Sink::Message { .. }));
+        sends && matches!(self.sources_of(node), [Source::Span { .. }])
     }
 
     /// The familiar name of a node.

@@ -45,16 +45,18 @@
 
 mod layout;
 mod receiver;
-#[cfg(not(loom))]
-mod region;
-#[cfg(loom)]
-#[path = "region_loom.rs"]
+#[cfg_attr(loom, path = "region_loom.rs")]
 mod region;
 mod sender;
 mod stock;
 #[cfg(not(loom))]
 mod wire;
 mod word;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use layout::BadConfig;
 pub(crate) use layout::Layout;

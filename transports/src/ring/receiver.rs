@@ -16,7 +16,7 @@ pub(crate) struct Receiver {
     region: Region,
     ports: Box<[Port]>,
     /// By slot, counted through all ports: the flag of the message released last.
-    last: Box<[u64]>,
+    lasts: Box<[u64]>,
     /// Whether messages may be lent: both ends are in this process.
     lends: bool,
     /// Bodies returned so far.
@@ -32,10 +32,15 @@ struct Port {
     released: u32,
     /// The slot of the next message, within the port.
     head: u32,
+    /// The same, counted through all ports.
+    slot: usize,
+    /// The flag that was in it last.
+    last: u64,
     /// What `poll` showed and `release` has not yet given back.
     shown: Option<Shown>,
-    /// The flag of what is shown.
+    /// The flag and the length of what is shown.
     flag: u64,
+    bytes: usize,
 }
 
 /// Where a message that has come lies.
@@ -64,15 +69,24 @@ impl Receiver {
     /// A receiver whose ports have released `first` messages so far. Both ends are made before either sends.
     pub(crate) fn new(region: Region, first: u32, lends: bool) -> Receiver {
         let layout = *region.layout();
-        let port = Port { released: first, head: 0, shown: None, flag: 0 };
+        let depth = layout.config.depth as usize;
         let ports = usize::from(layout.config.ports);
+        let port = |number| Port {
+            released: first,
+            head: 0,
+            slot: number * depth,
+            last: 0,
+            shown: None,
+            flag: 0,
+            bytes: 0,
+        };
         if first != 0 {
             (0..ports).for_each(|port| region.cursor(port).store(first, Ordering::Release));
         }
         Receiver {
             region,
-            ports: vec![port; ports].into(),
-            last: vec![0; layout.slots()].into(),
+            ports: (0..ports).map(port).collect(),
+            lasts: vec![0; layout.slots()].into(),
             lends,
             returned: 0,
             next_return: 0,
@@ -82,9 +96,8 @@ impl Receiver {
     /// Looks for the next message of a port.
     #[inline]
     pub(crate) fn poll(&mut self, key: Key, bytes: usize, stock: &Stock) -> Result<Found, Impossible> {
-        let slot = self.slot(key.port);
         let port = &self.ports[usize::from(key.port)];
-        let last = self.last[slot];
+        let Port { slot, last, .. } = *port;
         let flag = self.region.flag(slot).load(Ordering::Acquire);
         if flag == last {
             return Ok(Found::NotYet);
@@ -92,7 +105,9 @@ impl Receiver {
         if flag != word::flag(key.word, port.released, last) {
             return Ok(self.another_call(slot, word::word(flag, port.released, last)));
         }
-        if let (Some(shown), true) = (port.shown, port.flag == flag) {
+        if let Some(shown) = port.shown
+            && (port.flag, port.bytes) == (flag, bytes)
+        {
             return Ok(Found::Here(shown));
         }
         let (length, place) = word::parts(self.region.length(slot).load(Ordering::Relaxed));
@@ -102,7 +117,7 @@ impl Receiver {
         match self.locate(key.port, slot, bytes, place, stock)? {
             Some(shown) => {
                 let port = &mut self.ports[usize::from(key.port)];
-                (port.shown, port.flag) = (Some(shown), flag);
+                (port.shown, port.flag, port.bytes) = (Some(shown), flag, bytes);
                 Ok(Found::Here(shown))
             }
             None => Ok(Found::Differs(key.word, REVOKED_BYTES)),
@@ -159,26 +174,26 @@ impl Receiver {
     /// Releases what is shown on a port, whose body has gone elsewhere.
     #[inline]
     pub(crate) fn advance(&mut self, port: u16) {
-        let slot = self.slot(port);
         let depth = self.region.layout().config.depth;
         let number = usize::from(port);
         let port = &mut self.ports[number];
-        self.last[slot] = port.flag;
+        self.lasts[port.slot] = port.flag;
         port.shown = None;
         port.released = port.released.wrapping_add(1);
+        port.slot -= port.head as usize;
         port.head = after(port.head, depth);
+        port.slot += port.head as usize;
+        port.last = self.lasts[port.slot];
         self.region.cursor(number).swap(port.released, Ordering::SeqCst);
     }
 
     /// Gives up the lent messages that are shown and that `which` picks by operation. Returns whether there were any.
     pub(crate) fn give_up(&mut self, which: impl Fn(u32) -> bool) -> bool {
         let mut any = false;
-        for number in 0..self.region.layout().config.ports {
-            let slot = self.slot(number);
-            let port = &mut self.ports[usize::from(number)];
+        for port in &mut self.ports {
             if matches!(port.shown, Some(Shown::Lent(_))) && which(port.flag as u32) {
                 port.shown = None;
-                self.region.lent_state(slot).store(lent::REVOKED, Ordering::Release);
+                self.region.lent_state(port.slot).store(lent::REVOKED, Ordering::Release);
                 any = true;
             }
         }
@@ -223,12 +238,5 @@ impl Receiver {
     #[cold]
     fn another_call(&self, slot: usize, word: Word) -> Found {
         Found::Differs(word, word::parts(self.region.length(slot).load(Ordering::Relaxed)).0)
-    }
-
-    /// The slot of a port's next message, counted through all ports.
-    #[inline]
-    fn slot(&self, port: u16) -> usize {
-        let port = usize::from(port);
-        port * self.region.layout().config.depth as usize + self.ports[port].head as usize
     }
 }

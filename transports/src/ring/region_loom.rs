@@ -1,1 +1,73 @@
+//! [`Region`] for loom: the same words as loom's atomics, which cannot lie in raw memory. The tests guard payloads with cells of
+//! their own, so spans are not needed here.
 
+use std::sync::Arc;
+
+use hcomm_ops::RawSpan;
+
+use super::Layout;
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// One direction's words.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    layout: Layout,
+    words: Arc<Words>,
+}
+
+#[derive(Debug)]
+struct Words {
+    headers: Vec<[AtomicU64; 4]>,
+    cursors: Vec<AtomicU32>,
+    returned: AtomicU32,
+    entries: Vec<AtomicU32>,
+}
+
+impl Region {
+    pub(crate) fn new(layout: Layout) -> Region {
+        let header = || [const { 0 }; 4].map(AtomicU64::new);
+        let words = Words {
+            headers: (0..layout.slots()).map(|_| header()).collect(),
+            cursors: (0..layout.config.ports).map(|_| AtomicU32::new(0)).collect(),
+            returned: AtomicU32::new(0),
+            entries: (0..layout.bodies()).map(|_| AtomicU32::new(0)).collect(),
+        };
+        Region { layout, words: Arc::new(words) }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn flag(&self, slot: usize) -> &AtomicU64 {
+        &self.words.headers[slot][0]
+    }
+
+    pub(crate) fn length(&self, slot: usize) -> &AtomicU64 {
+        &self.words.headers[slot][1]
+    }
+
+    pub(crate) fn inline(&self, _slot: usize) -> RawSpan {
+        RawSpan::empty()
+    }
+
+    pub(crate) fn lent_state(&self, slot: usize) -> &AtomicU64 {
+        &self.words.headers[slot][2]
+    }
+
+    pub(crate) fn lent_address(&self, slot: usize) -> &AtomicU64 {
+        &self.words.headers[slot][3]
+    }
+
+    pub(crate) fn cursor(&self, port: usize) -> &AtomicU32 {
+        &self.words.cursors[port]
+    }
+
+    pub(crate) fn returned(&self) -> &AtomicU32 {
+        &self.words.returned
+    }
+
+    pub(crate) fn return_entry(&self, index: u32) -> &AtomicU32 {
+        &self.words.entries[index as usize]
+    }
+}

@@ -36,6 +36,8 @@ struct Port {
     released: u32,
     /// The slot of the next message, within the port.
     head: u32,
+    /// The same, counted through all ports.
+    slot: usize,
     /// The slot of the oldest message that is not known to be released.
     tail: u32,
     /// The body that `reserve` showed.
@@ -70,11 +72,19 @@ impl Sender {
     /// A sender whose ports have sent `first` messages so far.
     pub(crate) fn new(region: Region, first: u32) -> Sender {
         let layout = *region.layout();
-        let port = Port { sent: first, released: first, head: 0, tail: 0, reserved: None };
+        let depth = layout.config.depth as usize;
+        let port = |number| Port {
+            sent: first,
+            released: first,
+            head: 0,
+            slot: number * depth,
+            tail: 0,
+            reserved: None,
+        };
         let memo = Memo { flag: 0, held: Held::Nothing };
         Sender {
             region,
-            ports: vec![port; usize::from(layout.config.ports)].into(),
+            ports: (0..usize::from(layout.config.ports)).map(port).collect(),
             memos: vec![memo; layout.slots()].into(),
             collected: 0,
             next_return: 0,
@@ -88,6 +98,7 @@ impl Sender {
             return Ok(true);
         }
         self.refresh(port, stock)?;
+        self.collect(stock)?;
         Ok(self.under_way(port) < self.depth())
     }
 
@@ -212,7 +223,9 @@ impl Sender {
         let flag = word::flag(key.word, port.sent, self.memos[slot].flag);
         self.memos[slot] = Memo { flag, held };
         port.sent = port.sent.wrapping_add(1);
+        port.slot -= port.head as usize;
         port.head = after(port.head, depth);
+        port.slot += port.head as usize;
         self.region.length(slot).store(word::length(bytes, place), Ordering::Relaxed);
         self.region.flag(slot).swap(flag, Ordering::SeqCst);
     }
@@ -304,8 +317,7 @@ impl Sender {
     /// The slot of a port's next message, counted through all ports.
     #[inline]
     fn slot(&self, port: u16) -> usize {
-        let port = usize::from(port);
-        port * self.depth() as usize + self.ports[port].head as usize
+        self.ports[usize::from(port)].slot
     }
 }
 

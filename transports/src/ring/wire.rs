@@ -174,8 +174,11 @@ impl Wire for RingWire {
     #[inline]
     fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
         let Some(body) = self.receiver.shown_body(from) else { return false };
+        let checked = self.stock.check(body);
+        let is_theirs = checked.is_ok();
+        self.trust(checked, ());
         let room = self.sender.has_room(key.port, &mut self.stock);
-        if !self.trust(room, false) || !self.make_stock_room() {
+        if !is_theirs || !self.trust(room, false) || !self.make_stock_room() {
             return false;
         }
         self.sender.pass_on(key, bytes, body, &mut self.stock);

@@ -5,3 +5,7 @@
 mod conformance;
 mod inproc;
 mod pair;
+mod processes;
+mod shm;
+mod sim;
+mod tcp;

@@ -53,7 +53,10 @@ impl Rank {
     fn receive(&mut self, port: u16) {
         self.wait(|wire| match wire.poll(key(port), 0) {
             Arrival::NotYet => None,
-            Arrival::Here(_) => Some(wire.release(port)),
+            Arrival::Here(_) => {
+                wire.release(port);
+                Some(())
+            }
             other => panic!("unexpected {other:?}"),
         });
     }

@@ -1,12 +1,30 @@
 //! [`Control`]: small messages between ranks beside the data, and news of the ranks themselves.
 //!
+//! Between processes every pair of ranks has a connection of its own (`mesh`), made by `rendezvous`; between threads a message is a
+//! call ([`inproc_mesh`]).
+//!
 //! Events are handed to the communicator's [`Handler`] on the control thread (in process: on the sender's thread). A handler may
 //! set words that the data plane looks at and ring its doorbell; it must not block.
+
+pub mod frame;
+mod inproc;
+pub(crate) mod mesh;
+mod peer;
+pub(crate) mod socket;
+mod sys;
+#[cfg(test)]
+mod tests;
+pub(crate) mod watch;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hcomm_ops::Rank;
+
+pub use inproc::inproc_mesh;
+
+/// The longest body of a control message.
+pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// What the control plane tells a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +52,14 @@ pub enum Event {
     },
 }
 
-/// Takes a communicator's events.
+/// Takes a communicator's events. Those of one peer come in order, and its `Left` or `Lost` is the last of them. None comes once
+/// this rank has called `leave`.
 pub type Handler = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// This rank's end of the control plane.
 pub trait Control: Send + Sync {
     /// Sends a message to a rank. Messages from one rank to another keep their order; one to a rank that is gone
-    /// is dropped.
+    /// is dropped, and so is one longer than [`MAX_BODY_BYTES`].
     fn send(&self, to: Rank, body: Bytes);
 
     /// Says goodbye to all ranks, with the number of collective calls made, and waits until the words have left this

@@ -1,0 +1,82 @@
+//! [`PlanCache`]: calls that were made before, bound and ready; and plans, which do not depend on sizes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hcomm_ops::Rank;
+use hcomm_planner::{Plan, PlanKey, Planner, Request};
+
+use crate::call::Call;
+use crate::error::Refused;
+
+/// Calls kept; past this the cache starts anew.
+const MAX_CALLS: usize = 4096;
+
+/// See the module's text.
+pub(crate) struct PlanCache {
+    planner: Planner,
+    rank: Rank,
+    /// Largest message of a tile.
+    message_bytes: usize,
+    cached: Mutex<Cached>,
+}
+
+#[derive(Default)]
+struct Cached {
+    last: Option<Arc<Call>>,
+    calls: HashMap<Request, Arc<Call>>,
+    plans: HashMap<PlanKey, Arc<Plan>>,
+}
+
+impl PlanCache {
+    pub fn new(planner: Planner, rank: Rank, message_bytes: usize) -> Self {
+        PlanCache { planner, rank, message_bytes, cached: Mutex::default() }
+    }
+
+    /// The planner behind it.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// The bound call of a request. `fresh` sees each call that enters the cache.
+    pub fn call(&self, request: Request, fresh: impl FnOnce(&Call)) -> Result<Arc<Call>, Refused> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = cached.last.as_ref().filter(|last| last.request == request) {
+            return Ok(last.clone());
+        }
+        if let Some(call) = cached.calls.get(&request).cloned() {
+            cached.last = Some(call.clone());
+            return Ok(call);
+        }
+        let plan = self.plan_in(&mut cached, &request)?;
+        let call = Arc::new(Call::bind(request, plan, self.message_bytes)?);
+        fresh(&call);
+        if cached.calls.len() >= MAX_CALLS {
+            cached.calls.clear();
+        }
+        cached.calls.insert(call.request.clone(), call.clone());
+        cached.last = Some(call.clone());
+        Ok(call)
+    }
+
+    /// The plan of a request.
+    pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        self.plan_in(&mut cached, request)
+    }
+
+    /// Binds a request to a plan given by the caller.
+    pub fn bind(&self, request: Request, plan: &Arc<Plan>) -> Result<Call, Refused> {
+        Call::bind(request, plan.clone(), self.message_bytes)
+    }
+
+    fn plan_in(&self, cached: &mut Cached, request: &Request) -> Result<Arc<Plan>, Refused> {
+        let key = self.planner.key(request)?;
+        if let Some(plan) = cached.plans.get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(self.planner.compile(request, self.rank)?);
+        cached.plans.insert(key, plan.clone());
+        Ok(plan)
+    }
+}

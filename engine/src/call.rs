@@ -1,0 +1,284 @@
+//! [`Call`]: a request bound to its plan. Everything that a size and a plan decide is worked out here, once, and kept in
+//! the plan cache, so that a repeated call only walks arrays.
+
+use std::sync::Arc;
+
+use hcomm_ops::{Kernel, ReduceOp};
+use hcomm_planner::{BufferKind, Node, Plan, Request, Shape, Sink, Source, Span, shape};
+
+use crate::error::Refused;
+
+/// The chunks of one span: byte ranges of its buffer, side by side in the message.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// First byte of the first chunk within the buffer.
+    pub start: u64,
+    /// Bytes of the chunk.
+    pub bytes: u64,
+}
+
+/// What a size makes of a plan's node.
+#[derive(Clone, Debug)]
+pub struct CallNode {
+    /// Tiles that the node runs.
+    pub trips: u32,
+    /// Where its spans lie, a range of `Call::extents` for each span of its sources, then of its sinks, in order;
+    /// `per_span` chunks each.
+    pub extents: u32,
+    /// Chunks per span (1 where the node runs a single tile and its chunks lie side by side).
+    pub per_span: u32,
+    /// Chunks of the message itself, a range of `Call::extents` of `per_span` chunks: for byte counts.
+    pub extent: u32,
+}
+
+impl CallNode {
+    /// The number, among the node's bound spans, of the one that gives the message's length.
+    #[inline]
+    pub(crate) fn length_span(&self) -> u32 {
+        (self.extent - self.extents) / self.per_span
+    }
+}
+
+/// A request bound to a plan: sizes, fingerprint and arithmetic of one call on one rank.
+#[derive(Debug)]
+pub struct Call {
+    /// What was asked for.
+    pub request: Request,
+    /// The plan that carries it out.
+    pub plan: Arc<Plan>,
+    /// The arithmetic.
+    pub kernel: Kernel,
+    /// Hash of the call; equal on ranks that make the same call.
+    pub fingerprint: u32,
+    /// Whether reading a `first` source scales it.
+    pub scales: bool,
+    /// Bytes of the input; `None` where the rank gives none.
+    pub input_bytes: Option<u64>,
+    /// Bytes of the output; `None` where the rank gets none.
+    pub output_bytes: Option<u64>,
+    /// Bytes of scratch.
+    pub scratch_bytes: u64,
+    /// Bytes of one tile of one chunk.
+    pub tile_bytes: u64,
+    /// By node of the plan.
+    pub nodes: Vec<CallNode>,
+    /// Chunks' byte ranges, referred to by `nodes`.
+    pub extents: Vec<Extent>,
+    /// Tiles that each lane runs.
+    pub lane_trips: Vec<u32>,
+}
+
+impl Call {
+    /// Binds `request` to `plan`. A tile of a message (all its chunks) never exceeds `message_bytes`.
+    ///
+    /// # Errors
+    /// Where the reduction does not exist for the data type.
+    pub fn bind(request: Request, plan: Arc<Plan>, message_bytes: usize) -> Result<Call, Refused> {
+        let kernel =
+            Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
+        let layout = Layout::new(&request, &plan);
+        let fingerprint = fingerprint(&request, &plan);
+        let tile_bytes = tile_bytes(message_bytes, plan.span_chunks, layout.element_bytes);
+        let scales = matches!(request.op, ReduceOp::Average | ReduceOp::PreMulSum(_));
+        let mut call = Call {
+            kernel,
+            fingerprint,
+            scales,
+            input_bytes: layout.input.as_ref().map(|shape| shape.elements() * layout.element_bytes),
+            output_bytes: layout.output.as_ref().map(|shape| shape.elements() * layout.element_bytes),
+            scratch_bytes: layout.scratch.last().map_or(0, |e| e.start + e.bytes),
+            tile_bytes,
+            nodes: Vec::with_capacity(plan.nodes.len()),
+            extents: Vec::new(),
+            lane_trips: Vec::with_capacity(plan.lanes.len()),
+            request,
+            plan,
+        };
+        let plan = call.plan.clone();
+        for node in &plan.nodes {
+            call.bind_node(&plan, node, &layout);
+        }
+        let trips = |lane: &hcomm_planner::Lane| {
+            let nodes = &call.nodes[lane.nodes.start as usize..lane.nodes.end as usize];
+            nodes.iter().map(|n| n.trips).max().unwrap_or(0)
+        };
+        call.lane_trips = plan.lanes.iter().map(trips).collect();
+        Ok(call)
+    }
+
+    /// The call in words, such as `all_reduce(f32, sum, 1024)`.
+    pub fn describe(&self) -> String {
+        describe(&self.request)
+    }
+
+    /// The byte range of chunk `chunk` (below `per_span`) of span number `span` of a node, at a tile.
+    #[inline]
+    pub fn tile_of(&self, node: &CallNode, span: u32, chunk: u32, tile: u32) -> Extent {
+        self.cut(self.extents[(node.extents + span * node.per_span + chunk) as usize], tile)
+    }
+
+    /// Bytes of the message that a node moves at a tile.
+    #[inline]
+    pub fn message_bytes(&self, node: &CallNode, tile: u32) -> usize {
+        let chunks = &self.extents[node.extent as usize..(node.extent + node.per_span) as usize];
+        chunks.iter().map(|e| self.cut(*e, tile).bytes as usize).sum()
+    }
+
+    #[inline]
+    fn cut(&self, whole: Extent, tile: u32) -> Extent {
+        let skipped = (u64::from(tile) * self.tile_bytes).min(whole.bytes);
+        Extent { start: whole.start + skipped, bytes: (whole.bytes - skipped).min(self.tile_bytes) }
+    }
+
+    fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) {
+        let chunks = |span: Span| (span.first..span.first + span.count).map(move |c| (span.buffer, c));
+        let largest = chunks(node.extent).map(|(b, c)| layout.extent(b, c).bytes).max().unwrap_or(0);
+        let trips = shape::trip_count(largest, self.tile_bytes) as u32;
+        let extents = self.extents.len() as u32;
+        let spans = local_spans(plan, node).chain([node.extent]);
+        let bound: Vec<Vec<Extent>> =
+            spans.map(|span| chunks(span).map(|(b, c)| layout.extent(b, c)).collect()).collect();
+        let merge = trips == 1 && bound.iter().all(|list| side_by_side(list));
+        let per_span = if merge { 1 } else { node.extent.count };
+        for list in &bound {
+            if merge {
+                self.extents.push(joined(list));
+            } else {
+                self.extents.extend(list);
+            }
+        }
+        let extent = self.extents.len() as u32 - per_span;
+        self.nodes.push(CallNode { trips, extents, per_span, extent });
+    }
+}
+
+/// Which call it is, in words.
+pub fn describe(request: &Request) -> String {
+    use hcomm_planner::request::Counts;
+    let mut words = vec![request.dtype.to_string()];
+    if request.collective.reduces() {
+        words.push(request.op.to_string());
+    }
+    words.push(match &request.counts {
+        Counts::Even(count) => count.to_string(),
+        Counts::Listed(counts) => format!("counts {counts:?}"),
+        Counts::Local { .. } => "own counts".to_owned(),
+    });
+    if request.collective.is_rooted() {
+        words.push(format!("root {}", request.root));
+    }
+    if let Some(algorithm) = &request.algorithm {
+        words.push(format!("algorithm {algorithm}"));
+    }
+    format!("{}({})", request.collective, words.join(", "))
+}
+
+/// FNV-1a over what all ranks know of the call, folded to 32 bits. A fixed function: it crosses machines.
+pub fn fingerprint(request: &Request, plan: &Plan) -> u32 {
+    use hcomm_planner::request::Counts;
+    let mut hash = Fnv::new();
+    hash.add(request.collective.name().as_bytes());
+    hash.add(request.dtype.name().as_bytes());
+    if request.collective.reduces() {
+        hash.add(request.op.to_string().as_bytes());
+    }
+    hash.add(&(request.root as u64).to_le_bytes());
+    match &request.counts {
+        Counts::Even(count) => hash.add(&count.to_le_bytes()),
+        Counts::Listed(counts) => counts.iter().for_each(|c| hash.add(&c.to_le_bytes())),
+        Counts::Local { .. } => hash.add(b"local"),
+    }
+    hash.add(&plan.id.to_le_bytes());
+    hash.finish()
+}
+
+/// 64-bit FNV-1a.
+pub(crate) struct Fnv(u64);
+
+impl Fnv {
+    pub(crate) fn new() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        // The length first, so that neighbouring fields cannot trade bytes.
+        for byte in (bytes.len() as u32).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    pub(crate) fn finish(&self) -> u32 {
+        (self.0 ^ (self.0 >> 32)) as u32
+    }
+}
+
+/// The byte ranges of all chunks of one rank's buffers.
+struct Layout {
+    element_bytes: u64,
+    input: Option<Shape>,
+    output: Option<Shape>,
+    scratch: Vec<Extent>,
+}
+
+impl Layout {
+    fn new(request: &Request, plan: &Plan) -> Self {
+        let blocks = request.blocks(plan.rank, plan.world);
+        let shape = |blocks: Option<Vec<u64>>| blocks.map(|b| Shape::new(b, plan.parts));
+        let mut layout = Layout {
+            element_bytes: request.dtype.size_bytes() as u64,
+            input: shape(blocks.input),
+            output: shape(blocks.output),
+            scratch: Vec::new(),
+        };
+        let mut start = 0;
+        for like in &plan.scratch {
+            let bytes = layout.extent(like.buffer, like.first).bytes;
+            layout.scratch.push(Extent { start, bytes });
+            start += bytes;
+        }
+        layout
+    }
+
+    fn extent(&self, buffer: BufferKind, chunk: u32) -> Extent {
+        let shape = match buffer {
+            BufferKind::Input => &self.input,
+            BufferKind::Output => &self.output,
+            BufferKind::Scratch => return self.scratch[chunk as usize],
+        };
+        let Some(shape) = shape else { return Extent { start: 0, bytes: 0 } };
+        let range = shape.chunk(chunk);
+        Extent {
+            start: range.start * self.element_bytes,
+            bytes: (range.end - range.start) * self.element_bytes,
+        }
+    }
+}
+
+/// The local spans of a node: of its sources, then of its sinks.
+pub(crate) fn local_spans<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item = Span> + 'a {
+    let sources = plan.sources_of(node).iter().filter_map(|s| match s {
+        Source::Span { span, .. } => Some(*span),
+        Source::Message { .. } => None,
+    });
+    let sinks = plan.sinks_of(node).iter().filter_map(|s| match s {
+        Sink::Span(span) => Some(*span),
+        Sink::Message { .. } => None,
+    });
+    sources.chain(sinks)
+}
+
+/// Bytes of a chunk's tile so that `span_chunks` of them fit a message: a multiple of 128 where there is room for it, always of
+/// the element.
+fn tile_bytes(message_bytes: usize, span_chunks: u32, element_bytes: u64) -> u64 {
+    let each = message_bytes as u64 / u64::from(span_chunks.max(1));
+    let unit = if each >= 128 { 128 } else { element_bytes };
+    (each / unit * unit).max(element_bytes)
+}
+
+fn side_by_side(list: &[Extent]) -> bool {
+    list.windows(2).all(|w| w[0].start + w[0].bytes == w[1].start)
+}
+
+fn joined(list: &[Extent]) -> Extent {
+    Extent { start: list.first().map_or(0, |e| e.start), bytes: list.iter().map(|e| e.bytes).sum() }
+}

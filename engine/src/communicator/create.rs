@@ -1,0 +1,380 @@
+//! How a communicator comes to be: from the environment, by hand, or between threads of this process.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hcomm_ops::Rank;
+use hcomm_planner::{Planner, Topology};
+use hcomm_transports::rendezvous::{self, Dimensions, Join, JoinError, Roster, Route, Transports};
+use hcomm_transports::tcp::TcpOptions;
+use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
+
+use super::split::Hall;
+use super::{Communicator, Facts, Inner, Options};
+use crate::cache::PlanCache;
+use crate::domain::core::{Core, Limits};
+use crate::domain::p2p;
+use crate::domain::peers::Peers;
+use crate::domain::watch::Watch;
+use crate::domain::{Domain, Patience};
+use crate::environment::{Address, EnvironmentError, Placement, Token};
+use crate::log::Log;
+use crate::profile::Recorder;
+use crate::settings::{AgreementError, SettingError, Settings, TransportChoice};
+
+/// Why there is no communicator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// A setting is unknown or has a bad value.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// Rank 0's settings cannot be taken over.
+    #[error(transparent)]
+    Agreement(#[from] AgreementError),
+    /// The environment does not say which rank this is.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// No ranks.
+    #[error("a world of 0 ranks; expected at least 1")]
+    EmptyWorld,
+    /// The ranks did not meet.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The communicator that was to be split has failed.
+    #[error(transparent)]
+    Call(#[from] crate::Error),
+    /// A leader's address came in no form that can be read.
+    #[error("{0}")]
+    Address(String),
+    /// The topology file cannot be used.
+    #[error("topology file {path}: {reason}")]
+    Topology {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The machine has no room for the communicator's buffers.
+    #[error("no memory for the communicator's buffers: {0}")]
+    Memory(String),
+    /// The system refused a thread or a descriptor.
+    #[error("the system refused a thread: {0}")]
+    System(#[from] io::Error),
+}
+
+/// What a communicator is assembled from.
+pub(super) struct Parts {
+    pub rank: Rank,
+    pub world: usize,
+    pub endpoint: Endpoint,
+    pub control: Arc<dyn Control>,
+    pub watch: Arc<Watch>,
+    pub settings: Settings,
+    pub topology: Topology,
+    pub facts: Facts,
+    pub first: u64,
+}
+
+impl Communicator {
+    /// The communicator of this process's job, from the variables that `hcomm launch`, torchrun, srun or mpirun set; a world
+    /// of one where there are none. Settings come from `HCOMM_*`.
+    ///
+    /// # Errors
+    /// Where a variable is malformed, or a rank does not come before the rendezvous deadline: it is named.
+    pub fn from_env() -> Result<Communicator, CreateError> {
+        let settings = Settings::from_env()?;
+        let placement = Placement::from_env()?;
+        Communicator::connect(&placement, settings)
+    }
+
+    /// The communicator of a placement made by hand.
+    ///
+    /// # Errors
+    /// As [`Communicator::from_env`].
+    pub fn connect(placement: &Placement, settings: Settings) -> Result<Communicator, CreateError> {
+        Communicator::connect_at(placement, settings, None)
+    }
+
+    /// The same; rank 0 may bring the listener at its address.
+    pub(super) fn connect_at(
+        placement: &Placement,
+        settings: Settings,
+        listener: Option<TcpListener>,
+    ) -> Result<Communicator, CreateError> {
+        let watch = Watch::new(0);
+        let session = rendezvous::join(join(placement, &settings, listener, &watch)?)?;
+        let mut settings = settings;
+        settings.adopt(&session.agreed.settings)?;
+        let hosts = hosts_of(&session.roster, settings.transport);
+        let topology = topology_of(&settings, &hosts)?;
+        let links = session.roster.routes.iter().map(describe_route).collect();
+        let (address, token) = (placement.address.clone(), placement.token.clone());
+        Communicator::assemble(Parts {
+            rank: placement.rank,
+            world: placement.world,
+            endpoint: session.endpoint,
+            control: Arc::from(session.control),
+            watch,
+            settings,
+            topology,
+            facts: Facts { hosts, links, hall: None, address, token },
+            first: 0,
+        })
+    }
+
+    /// A world of one.
+    ///
+    /// # Panics
+    /// Where the system has no thread left.
+    pub fn alone() -> Communicator {
+        let mut one = Communicator::in_process(1).expect("a world of one needs a thread and little memory");
+        one.remove(0)
+    }
+
+    /// The communicators of `world` ranks that are threads of this process, in rank order; default settings.
+    ///
+    /// # Errors
+    /// Where the world is empty or the machine has no room for it.
+    pub fn in_process(world: usize) -> Result<Vec<Communicator>, CreateError> {
+        Communicator::in_process_with(world, &Settings::default())
+    }
+
+    /// The same with given settings.
+    ///
+    /// # Errors
+    /// Where the world is empty or the machine has no room for it.
+    pub fn in_process_with(world: usize, settings: &Settings) -> Result<Vec<Communicator>, CreateError> {
+        Communicator::in_process_from(world, settings, 0)
+    }
+
+    /// The same, with call numbers that begin at `first`: for tests of their wrap.
+    #[doc(hidden)]
+    pub fn in_process_from(
+        world: usize,
+        settings: &Settings,
+        first: u64,
+    ) -> Result<Vec<Communicator>, CreateError> {
+        if world == 0 {
+            return Err(CreateError::EmptyWorld);
+        }
+        let config = dimensions(settings, world - 1);
+        let endpoints = inproc::mesh_from(world, config, first as u32)
+            .map_err(|error| CreateError::Memory(error.to_string()))?;
+        let watches: Vec<Arc<Watch>> = (0..world).map(|_| Watch::new(first)).collect();
+        let handler = |watch: &Arc<Watch>| {
+            let watch = watch.clone();
+            Arc::new(move |event| watch.handle(event)) as control::Handler
+        };
+        let controls = control::inproc_mesh(watches.iter().map(handler).collect());
+        let topology = topology_of(settings, &vec![0; world])?;
+        let facts = Facts {
+            hosts: vec![0; world],
+            links: vec!["inproc".to_owned(); world],
+            hall: Some(Hall::new()),
+            address: Address::loopback(0),
+            token: Token::derived(&["in process"]),
+        };
+        let parts = endpoints.into_iter().zip(controls).zip(watches).enumerate();
+        parts
+            .map(|(rank, ((endpoint, control), watch))| {
+                Communicator::assemble(Parts {
+                    rank,
+                    world,
+                    endpoint,
+                    control: Arc::from(control),
+                    watch,
+                    settings: settings.clone(),
+                    topology: topology.clone(),
+                    facts: facts.clone(),
+                    first,
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn assemble(parts: Parts) -> Result<Communicator, CreateError> {
+        let Parts { rank, world, endpoint, control, watch, settings, topology, facts, first } = parts;
+        let log = Log::new(rank, settings.debug);
+        let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
+        let peers = Peers::new(rank, world, control.clone(), log.clone());
+        let recorder = Recorder::new(settings.trace_events as usize);
+        let stall = settings.stall_warning;
+        let limits = Limits {
+            deadline: settings.deadline,
+            stall_warning: if stall.is_zero() { Duration::MAX } else { stall },
+        };
+        let patience = patience(&settings, &facts, rank);
+        let ringer = endpoint.doorbell.ringer();
+        let core = Core::new(endpoint, peers, recorder, limits, first);
+        let domain = Arc::new(Domain::new(core, watch.clone(), patience));
+        let driver = domain.spawn_driver(&settings.driver_cpus)?;
+        let roused = Arc::downgrade(&domain);
+        let rouse = Box::new(move || {
+            if let Some(domain) = roused.upgrade() {
+                domain.rouse();
+            }
+        });
+        watch.connect(control.clone(), ringer, rouse);
+        let planner = Planner::new(topology);
+        let cache = PlanCache::new(planner, rank, message_bytes.unwrap_or(1 << 20));
+        let inner = Inner {
+            rank,
+            world,
+            domain,
+            control,
+            cache,
+            settings,
+            facts,
+            log,
+            driver: Mutex::new(Some(driver)),
+            closed: AtomicBool::new(false),
+        };
+        inner.introduce();
+        Ok(Communicator { inner: Arc::new(inner), options: Options::default() })
+    }
+}
+
+impl Inner {
+    /// Says what the communicator was made of.
+    fn introduce(&self) {
+        let links: Vec<String> =
+            self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
+        self.log.info(&format!(
+            "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: defaults",
+            env!("CARGO_PKG_VERSION"),
+            self.rank,
+            self.world,
+            links.join(", "),
+            self.settings.buffer_size,
+            self.settings.depth,
+        ));
+    }
+}
+
+/// What the rendezvous needs to know.
+fn join(
+    placement: &Placement,
+    settings: &Settings,
+    listener: Option<TcpListener>,
+    watch: &Arc<Watch>,
+) -> Result<Join, CreateError> {
+    let transports = match settings.transport {
+        TransportChoice::Auto => Transports::Auto,
+        TransportChoice::Shm => Transports::Shm,
+        TransportChoice::Tcp => Transports::Tcp,
+    };
+    let (watch, own) = (watch.clone(), settings.clone());
+    Ok(Join {
+        rank: placement.rank,
+        world: placement.world,
+        address: placement.address.to_string(),
+        listener,
+        token: rendezvous::Token::new(placement.token.as_bytes()),
+        deadline: settings.rendezvous_deadline,
+        transports,
+        settings: settings.agreed_blob().into(),
+        interfaces: crate::settings::value::Value::show(&settings.socket_ifname).parse().unwrap_or_default(),
+        handler: Arc::new(move |event| watch.handle(event)),
+        dimensions: Box::new(move |agreed, roster| {
+            let mut settings = own;
+            // A blob that does not decode is reported by `connect_at`; here the own settings do.
+            let _ = settings.adopt(&agreed.settings);
+            wires_of(&settings, roster)
+        }),
+    })
+}
+
+/// The dimensions of all wires, equal on all ranks.
+fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
+    let wire = dimensions(settings, roster.members.len() - 1);
+    let link_bytes_per_s = Some(settings.link_rate.bytes_per_s).filter(|rate| *rate > 0);
+    let inflight_bytes = match settings.inflight_bytes.0 {
+        0 => link_bytes_per_s.map_or(DEFAULT_INFLIGHT_BYTES, |rate| rate / 5000),
+        bytes => bytes,
+    };
+    let inflight_bytes = inflight_bytes.max(wire.slot_bytes as u64) as usize;
+    Dimensions { wire, tcp: TcpOptions { inflight_bytes, link_bytes_per_s } }
+}
+
+/// What 10 Gbit/s carry in about 200 us.
+const DEFAULT_INFLIGHT_BYTES: u64 = 256 << 10;
+
+/// By rank: a number for its host. Ranks that talk over TCP in any case are on hosts of their own.
+fn hosts_of(roster: &Roster, transport: TransportChoice) -> Vec<usize> {
+    let members = &roster.members;
+    let first_near = |rank: usize| {
+        let near = |other: &usize| members[*other].host.shares_machine(&members[rank].host);
+        (0..rank).find(near).unwrap_or(rank)
+    };
+    match transport {
+        TransportChoice::Tcp => (0..members.len()).collect(),
+        TransportChoice::Shm => vec![0; members.len()],
+        TransportChoice::Auto => (0..members.len()).map(first_near).collect(),
+    }
+}
+
+fn describe_route(route: &Option<Route>) -> String {
+    match route {
+        None => "self".to_owned(),
+        Some(Route::Shm) => "shm".to_owned(),
+        Some(Route::Tcp { why_not_shm }) => format!("tcp ({why_not_shm})"),
+    }
+}
+
+/// Ports, depth and slots of every wire, from the agreed settings and the number of peers that share a host with the one that has
+/// most.
+pub(super) fn dimensions(settings: &Settings, peers: usize) -> WireConfig {
+    let ports = p2p::PORT + 1;
+    let slots = peers.max(1) as u64 * u64::from(ports) * u64::from(settings.depth);
+    let wanted = match settings.tile_bytes.0 {
+        0 => TILE_BYTES,
+        bytes => bytes,
+    };
+    let fits = (settings.buffer_size.0 / slots).clamp(MIN_SLOT_BYTES, 1 << 30);
+    let slot_bytes = wanted.max(MIN_SLOT_BYTES).min(fits) / 128 * 128;
+    WireConfig { ports, depth: settings.depth, slot_bytes: slot_bytes as usize }
+}
+
+/// The usual tile: what stays in the nearer caches with a few of its like.
+const TILE_BYTES: u64 = 64 << 10;
+
+/// Room for a point-to-point header, and for a 16-byte element of each of up to 256 chunks.
+const MIN_SLOT_BYTES: u64 = 4096;
+
+/// The largest message of a tile.
+fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize {
+    use hcomm_transports::Wire;
+    let slot = wire.config().slot_bytes;
+    match settings.tile_bytes.0 {
+        0 => slot,
+        bytes => slot.min(bytes as usize / 128 * 128),
+    }
+}
+
+/// How long to try before sleeping: next to nothing where the host has more ranks than cores.
+fn patience(settings: &Settings, facts: &Facts, rank: Rank) -> Patience {
+    let near = facts.hosts.iter().filter(|host| **host == facts.hosts[rank]).count();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let spins = match near > cores {
+        true => 4,
+        // A spin of `pause` with a look at the wires takes some tens of nanoseconds.
+        false => u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2),
+    };
+    Patience { spins, yields: 10 }
+}
+
+/// The topology: from the file that the settings name, or from the hosts that are known.
+pub(super) fn topology_of(settings: &Settings, hosts: &[usize]) -> Result<Topology, CreateError> {
+    let Some(path) = &settings.topology else { return Ok(Topology::from_host_of(hosts)) };
+    let failed = |reason: String| CreateError::Topology { path: path.display().to_string(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let topology = Topology::parse(&text).map_err(|error| failed(error.to_string()))?;
+    match topology.world() == hosts.len() {
+        true => Ok(topology),
+        false => Err(failed(format!("it has {} ranks; the world has {}", topology.world(), hosts.len()))),
+    }
+}

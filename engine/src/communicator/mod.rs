@@ -1,0 +1,397 @@
+//! [`Communicator`]: the ranks that call together, and this rank's place among them. Calls are checked, bound and submitted
+//! here; `collectives`, `owned` and `scope` say which calls there are.
+
+mod collectives;
+mod create;
+mod group;
+mod messages;
+mod owned;
+mod scope;
+mod split;
+
+mod variable;
+
+pub use create::CreateError;
+pub use group::Group;
+pub use scope::{Scope, ScopedWork};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hcomm_ops::{DType, Rank, ReduceOp};
+use hcomm_planner::request::Counts;
+use hcomm_planner::{Collective, LaneKind, Plan, Planner, Request};
+use hcomm_transports::Control;
+
+use crate::bindings::{Binding, Buffers, Spans};
+use crate::cache::PlanCache;
+use crate::call::Call;
+use crate::domain::core::Local;
+use crate::domain::{Domain, Intake, Order};
+use crate::error::{Error, Failure, Refused, WorkError};
+use crate::log::Log;
+use crate::operation::Operation;
+use crate::profile::Profile;
+use crate::settings::Settings;
+use crate::work::{Pending, Predecessor, Work};
+
+/// A handle on a communicator. Clones share it; the last one that goes closes it.
+///
+/// All ranks make the same collective calls in the same order. Threads that share a communicator order their
+/// calls themselves, or [`Communicator::duplicate`] it. A handle carries options ([`Communicator::priority`],
+/// [`Communicator::deadline`], [`Communicator::after`]) for the calls that are made through it.
+#[derive(Clone)]
+pub struct Communicator {
+    inner: Arc<Inner>,
+    options: Options,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Options {
+    priority: i32,
+    deadline: Option<Duration>,
+    after: Vec<Arc<Operation>>,
+}
+
+struct Inner {
+    rank: Rank,
+    world: usize,
+    domain: Arc<Domain>,
+    control: Arc<dyn Control>,
+    cache: PlanCache,
+    settings: Settings,
+    facts: Facts,
+    log: Log,
+    driver: Mutex<Option<JoinHandle<()>>>,
+    closed: AtomicBool,
+}
+
+/// What a communicator was made of, for people and for splitting it again.
+#[derive(Clone, Debug)]
+struct Facts {
+    /// By rank: the host, as far as this communicator knows them apart.
+    hosts: Vec<usize>,
+    /// By rank: what joins this rank to it, and why nothing faster.
+    links: Vec<String>,
+    /// Where splits meet, when the ranks are threads of this process.
+    hall: Option<Arc<split::Hall>>,
+    /// Where rank 0 was met.
+    address: crate::environment::Address,
+    /// The secret of the job.
+    token: crate::environment::Token,
+}
+
+/// A call, less its buffers and what follows from them.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    collective: Collective,
+    op: ReduceOp,
+    root: Rank,
+    counts: Option<Counts>,
+}
+
+impl Communicator {
+    /// This process's place, 0 up to the world size.
+    pub fn rank(&self) -> Rank {
+        self.inner.rank
+    }
+
+    /// How many ranks there are.
+    pub fn world(&self) -> usize {
+        self.inner.world
+    }
+
+    /// The settings that it was made with, rank 0's where they must agree.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// What chooses and compiles its plans.
+    pub fn planner(&self) -> &Planner {
+        self.inner.cache.planner()
+    }
+
+    /// By rank: what joins this rank to it (such as `shm` or `tcp: reason`).
+    pub fn links(&self) -> &[String] {
+        &self.inner.facts.links
+    }
+
+    /// A handle whose operations go before those of lower priority that are in flight on this rank; 0 is usual.
+    #[must_use]
+    pub fn priority(&self, priority: i32) -> Communicator {
+        self.with(|options| options.priority = priority)
+    }
+
+    /// A handle whose operations fail if they take longer.
+    #[must_use]
+    pub fn deadline(&self, deadline: Duration) -> Communicator {
+        self.with(|options| options.deadline = Some(deadline))
+    }
+
+    /// A handle whose operations start when `works` have ended well, and fail if one of them fails. The executor follows
+    /// the edge; the caller is not woken in between.
+    #[must_use]
+    pub fn after(&self, works: &[&dyn Predecessor]) -> Communicator {
+        self.with(|options| options.after.extend(works.iter().filter_map(|work| work.ticket().0)))
+    }
+
+    /// The plan that a call of this request will run on this rank.
+    ///
+    /// # Errors
+    /// Where the request is malformed or no algorithm supports it.
+    pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
+        request.check(self.inner.world)?;
+        self.inner.cache.plan(request)
+    }
+
+    /// Runs a plan (one's own, an imported one, or `plan`'s) on buffers; all ranks submit theirs as the same call. The element
+    /// type and count are the buffers'.
+    ///
+    /// # Errors
+    /// Gives the buffers back where the plan is not for this rank, or the buffers do not fit it.
+    pub fn submit<B: Buffers + 'static>(
+        &self,
+        plan: &Arc<Plan>,
+        op: ReduceOp,
+        mut buffers: B,
+    ) -> Result<Work<B>, WorkError<B::Returned>> {
+        match self.prepare_plan(plan, op, &mut buffers) {
+            Ok((call, spans)) => Ok(Work::new(self.launch(&call, &spans, buffers))),
+            Err(refused) => {
+                self.inner.domain.refuse(&refused.to_string());
+                Err(WorkError { error: refused.into(), buffer: buffers.into_returned() })
+            }
+        }
+    }
+
+    /// Runs a closure when the operations of this handle's `after` have ended; others can come after it in turn. It runs on
+    /// whatever thread drives the communicator then and must not block.
+    pub fn local(&self, run: impl FnOnce() + Send + 'static) -> Work<crate::bindings::Nothing> {
+        let operation = Arc::new(Operation::default());
+        let after = self.options.after.clone();
+        let local = Local { run: Box::new(run), operation: operation.clone(), after };
+        self.inner.domain.submit(Intake::Local(local));
+        let pending =
+            Pending::running(self.inner.domain.clone(), operation, u64::MAX, crate::bindings::Nothing);
+        Work::new(pending)
+    }
+
+    /// Node events recorded since the last call; `HCOMM_TRACE_EVENTS` says how many are kept.
+    pub fn take_profile(&self) -> Profile {
+        self.inner.domain.profile()
+    }
+
+    /// Ends every operation in flight, here and, as soon as they need this rank, elsewhere. The communicator is of no
+    /// further use.
+    pub fn abort(&self, reason: &str) {
+        let failure = Failure::Aborted { rank: self.inner.rank, cause: reason.to_owned() };
+        self.inner.domain.submit(Intake::Abort(failure));
+    }
+
+    /// Waits for all operations, sends what peers still need, and says goodbye. Dropping the last handle does the same
+    /// without telling what went wrong.
+    ///
+    /// # Errors
+    /// The first failure that the communicator has met, such as calls that differed between ranks.
+    pub fn close(&self) -> Result<(), Error> {
+        self.inner.close()
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Options)) -> Communicator {
+        let mut handle = self.clone();
+        change(&mut handle.options);
+        handle
+    }
+
+    /// Runs a call to its end on borrowed buffers.
+    pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
+        match self.prepare(ask, &mut buffers) {
+            Ok((call, spans)) if self.options.is_usual() => {
+                self.inner.domain.run(&call, &spans).map_err(Error::Failed)
+            }
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
+                Ok(_) => Ok(()),
+                Err(failed) => Err(failed.error),
+            },
+            Err(refused) => {
+                self.inner.domain.refuse(&refused.to_string());
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Starts a call; what is refused comes out of the result.
+    pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
+        match self.prepare(ask, &mut buffers) {
+            Ok((call, spans)) => self.launch(&call, &spans, buffers),
+            Err(refused) => {
+                self.inner.domain.refuse(&refused.to_string());
+                Pending::refused(refused, buffers)
+            }
+        }
+    }
+
+    fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
+        let operation = self.options.operation();
+        let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
+        let domain = &self.inner.domain;
+        let number = domain.start(call, spans, &operation, order);
+        Pending::running(domain.clone(), operation, number, buffers)
+    }
+
+    /// Checks a call and binds it to its plan.
+    fn prepare<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Result<(Arc<Call>, Spans), Refused> {
+        let (rank, world) = (self.inner.rank, self.inner.world);
+        let dtype = buffers.dtype()?.unwrap_or(DType::U8);
+        if ask.root >= world {
+            return Err(Refused::Rank { rank: ask.root, world });
+        }
+        let spans = buffers.spans(Binding { collective: ask.collective, rank, world, root: ask.root })?;
+        let counts = match &ask.counts {
+            Some(counts) => counts.clone(),
+            None => Counts::Even(even_count(ask.collective, &spans, dtype, world)?),
+        };
+        let algorithm = self.inner.settings.algorithm.of(ask.collective).cloned();
+        let Ask { collective, op, root, .. } = *ask;
+        let request = Request { collective, dtype, op, counts, root, algorithm };
+        let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
+        check_sizes(&call, &spans)?;
+        Ok((call, spans))
+    }
+
+    fn prepare_plan<B: Buffers>(
+        &self,
+        plan: &Arc<Plan>,
+        op: ReduceOp,
+        buffers: &mut B,
+    ) -> Result<(Arc<Call>, Spans), Refused> {
+        let (rank, world) = (self.inner.rank, self.inner.world);
+        if plan.rank != rank || plan.world != world {
+            return Err(Refused::ForeignPlan { plan_rank: plan.rank, plan_world: plan.world, rank, world });
+        }
+        if let Some(refused) = plan.lanes.iter().find_map(|lane| unsupported(lane.kind)) {
+            return Err(refused);
+        }
+        let dtype = buffers.dtype()?.unwrap_or(DType::U8);
+        let spans = buffers.spans(Binding { collective: plan.collective, rank, world, root: plan.root })?;
+        let count = even_count(plan.collective, &spans, dtype, world)?;
+        let request = Request::new(plan.collective, dtype, op, count).with_root(plan.root);
+        request.check(world)?;
+        let call = self.inner.cache.bind(request, plan)?;
+        self.inner.domain.watch.describe(&call);
+        check_sizes(&call, &spans)?;
+        Ok((Arc::new(call), spans))
+    }
+}
+
+impl Options {
+    fn is_usual(&self) -> bool {
+        self.priority == 0 && self.deadline.is_none() && self.after.is_empty()
+    }
+
+    fn operation(&self) -> Arc<Operation> {
+        let operation = Operation::default();
+        operation.set_priority(self.priority);
+        if let Some(deadline) = self.deadline {
+            operation.set_deadline(deadline);
+        }
+        Arc::new(operation)
+    }
+}
+
+impl Ask {
+    pub(crate) fn new(collective: Collective) -> Self {
+        Ask { collective, op: ReduceOp::Sum, root: 0, counts: None }
+    }
+
+    pub(crate) fn op(self, op: ReduceOp) -> Self {
+        Ask { op, ..self }
+    }
+
+    pub(crate) fn root(self, root: Rank) -> Self {
+        Ask { root, ..self }
+    }
+
+    pub(crate) fn counts(self, counts: Counts) -> Self {
+        Ask { counts: Some(counts), ..self }
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<(), Error> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let deadline = Instant::now() + self.settings.close_deadline;
+        let failure = self.domain.drain(deadline);
+        self.control.leave(self.domain.watch.made(), deadline);
+        self.domain.close();
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The driver may itself drop the last handle; it does not wait for itself.
+        if let Some(driver) = driver.filter(|d| d.thread().id() != std::thread::current().id()) {
+            let _ = driver.join();
+        }
+        failure.map_or(Ok(()), |failure| Err(Error::Failed(failure)))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            self.log.info(&format!("closed after a failure: {error}"));
+        }
+    }
+}
+
+impl std::fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Inner { rank, world, facts, .. } = &*self.inner;
+        f.debug_struct("Communicator")
+            .field("rank", rank)
+            .field("world", world)
+            .field("facts", facts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The count of an even call, from the buffers that this rank has.
+fn even_count(collective: Collective, spans: &Spans, dtype: DType, world: usize) -> Result<u64, Refused> {
+    let size = dtype.size_bytes() as u64;
+    let (input, output) = (spans.input_bytes() / size, spans.output_bytes() / size);
+    Ok(match collective {
+        Collective::AllReduce | Collective::ReduceScatter | Collective::Scatter => output,
+        Collective::AllGather | Collective::Gather | Collective::Reduce => input,
+        Collective::Broadcast => output.max(input),
+        Collective::Barrier => 0,
+        Collective::AllToAll if input % world as u64 == 0 => input / world as u64,
+        Collective::AllToAll => {
+            let expected = input / world as u64 * world as u64;
+            return Err(Refused::BufferSize { which: "input", elements: input, expected, dtype });
+        }
+    })
+}
+
+/// A rank must have the buffers that its call needs, of exactly the size needed; others are left alone.
+fn check_sizes(call: &Call, spans: &Spans) -> Result<(), Refused> {
+    let dtype = call.request.dtype;
+    let size = dtype.size_bytes() as u64;
+    let check = |which, given: u64, needed: Option<u64>| match needed {
+        Some(needed) if given != needed => {
+            Err(Refused::BufferSize { which, elements: given / size, expected: needed / size, dtype })
+        }
+        _ => Ok(()),
+    };
+    check("input", spans.input_bytes(), call.input_bytes)?;
+    check("output", spans.output_bytes(), call.output_bytes)
+}
+
+fn unsupported(lane: LaneKind) -> Option<Refused> {
+    let needs = match lane {
+        LaneKind::Stream { .. } => "CUDA",
+        LaneKind::QueuePair { .. } => "RDMA",
+        _ => return None,
+    };
+    Some(Refused::Lane { lane: format!("{lane:?}"), needs })
+}

@@ -1,0 +1,133 @@
+//! [`Communicator::split`] and [`Communicator::duplicate`]: new communicators among the ranks of an old one. Each is a
+//! progress domain of its own, made as the first one was; the old one only carries the address.
+
+use std::collections::HashMap;
+use std::net::{TcpListener, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hcomm_ops::Rank;
+
+use super::{Communicator, CreateError};
+use crate::environment::{Address, Token};
+
+/// Where the communicators of a split between threads wait for their ranks, by (split, rank of the old communicator).
+#[derive(Debug, Default)]
+pub(super) struct Hall {
+    ready: Mutex<HashMap<(u64, Rank), Communicator>>,
+}
+
+/// Bytes in which a leader's address travels.
+const ADDRESS_BYTES: usize = 128;
+
+impl Communicator {
+    /// A communicator of the same ranks with calls, progress and staging of its own, for use by another thread. All ranks
+    /// call it, as they would a collective.
+    ///
+    /// # Errors
+    /// As [`Communicator::split`].
+    pub fn duplicate(&self) -> Result<Communicator, CreateError> {
+        let copy = self.split(Some(0), 0)?;
+        Ok(copy.expect("every rank is in the one group of a duplicate"))
+    }
+
+    /// Communicators among those ranks that give the same `group`, numbered by `key`, then by rank; a rank that gives `None`
+    /// is in none. All ranks call it, as they would a collective.
+    ///
+    /// # Errors
+    /// Where the ranks do not find each other, or the old communicator has failed.
+    pub fn split(&self, group: Option<u32>, key: i64) -> Result<Option<Communicator>, CreateError> {
+        let mine = [group.map_or(-1, i64::from), key];
+        let mut all = vec![0; 2 * self.world()];
+        self.all_gather(&mine, &mut all)?;
+        let mut members: Vec<Rank> = (0..self.world()).filter(|r| all[2 * r] == mine[0]).collect();
+        members.sort_by_key(|r| (all[2 * r + 1], *r));
+        let split = Split { members, group: mine[0], number: self.inner.domain.watch.made() };
+        let made = match &self.inner.facts.hall {
+            Some(hall) => self.split_threads(&split, hall),
+            None => self.split_processes(&split),
+        };
+        Ok(made?.filter(|_| group.is_some()))
+    }
+
+    fn split_threads(&self, split: &Split, hall: &Hall) -> Result<Option<Communicator>, CreateError> {
+        let leads = split.members.first() == Some(&self.rank());
+        let made = match leads {
+            true => Communicator::in_process_with(split.members.len(), self.settings()),
+            false => Ok(Vec::new()),
+        };
+        let failed = made.map(|communicators| {
+            let mut ready = hall.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            for (member, communicator) in split.members.iter().zip(communicators) {
+                ready.insert((split.number, *member), communicator);
+            }
+        });
+        self.barrier()?;
+        failed?;
+        let mut ready = hall.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(ready.remove(&(split.number, self.rank())))
+    }
+
+    fn split_processes(&self, split: &Split) -> Result<Option<Communicator>, CreateError> {
+        let leads = split.members.first() == Some(&self.rank());
+        let listener = if leads { Some(self.listen()?) } else { None };
+        let mut own = [0_u8; ADDRESS_BYTES];
+        if let Some((_, address)) = &listener {
+            let text = address.to_string();
+            own[..text.len().min(ADDRESS_BYTES)]
+                .copy_from_slice(&text.as_bytes()[..text.len().min(ADDRESS_BYTES)]);
+        }
+        let mut addresses = vec![0_u8; ADDRESS_BYTES * self.world()];
+        self.all_gather(&own, &mut addresses)?;
+        if split.group < 0 {
+            return Ok(None);
+        }
+        let leader = split.members.first().copied().unwrap_or(self.rank());
+        let text = String::from_utf8_lossy(&addresses[leader * ADDRESS_BYTES..(leader + 1) * ADDRESS_BYTES]);
+        let placement = crate::environment::Placement {
+            rank: split.members.iter().position(|m| *m == self.rank()).unwrap_or(0),
+            world: split.members.len(),
+            local_rank: None,
+            local_world: None,
+            address: text
+                .trim_end_matches('\0')
+                .parse::<Address>()
+                .map_err(|e| CreateError::Address(e.to_string()))?,
+            token: self.token_of(split),
+            source: "split",
+        };
+        let settings = self.settings().clone();
+        Communicator::connect_at(&placement, settings, listener.map(|(listener, _)| listener)).map(Some)
+    }
+
+    /// A listener where the other ranks can reach this one.
+    fn listen(&self) -> Result<(TcpListener, Address), CreateError> {
+        let near = &self.inner.facts.address;
+        let probe = UdpSocket::bind(if near.host.contains(':') { "[::]:0" } else { "0.0.0.0:0" })?;
+        // Connecting a datagram socket sends nothing; it tells by which of its addresses this host reaches the other.
+        let host = match probe.connect((near.host.as_str(), near.port.max(1))) {
+            Ok(()) => probe.local_addr()?.ip(),
+            Err(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+        };
+        let listener = TcpListener::bind((host, 0))?;
+        let port = listener.local_addr()?.port();
+        Ok((listener, Address { host: host.to_string(), port }))
+    }
+
+    fn token_of(&self, split: &Split) -> Token {
+        let facts = [self.inner.facts.token.to_hex(), split.number.to_string(), split.group.to_string()];
+        Token::derived(&facts.each_ref().map(String::as_str))
+    }
+}
+
+/// What all members of a new communicator know alike.
+struct Split {
+    members: Vec<Rank>,
+    group: i64,
+    number: u64,
+}
+
+impl Hall {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+}

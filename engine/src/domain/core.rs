@@ -1,0 +1,570 @@
+//! [`Core`]: everything that the driver moves: wires, the table of operations, their admission and urgency. It is held by
+//! one thread at a time (see `handover`) and never waits; time is an argument.
+//!
+//! **Admission.** Collective n uses window n modulo [`WINDOWS`]: ports, and with them slots, of its own on every wire. It is
+//! admitted in strict number order, when the operation before it in its window has ended here. The lowest unfinished number
+//! is therefore admitted on every rank and has room on every channel, whatever else runs; priorities only order
+//! what is admitted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hcomm_ops::Rank;
+use hcomm_ops::buffer::Claim;
+use hcomm_transports::{Endpoint, Wire};
+use slab::Slab;
+
+use super::p2p::PointToPoint;
+use super::peers::Peers;
+use crate::error::Failure;
+use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS};
+use crate::operation::Operation;
+use crate::profile::Recorder;
+
+/// An operation on its way into the core.
+pub(crate) struct Submission {
+    /// Its place in the communicator's order of calls.
+    pub number: u64,
+    /// The operation; `None` for a call that was refused: its number passes.
+    pub execution: Option<Execution>,
+    /// Shared with the submitter.
+    pub operation: Arc<Operation>,
+    /// Operations that must end well before this one starts.
+    pub after: Vec<Arc<Operation>>,
+    /// Claims on shared buffers, taken when it starts and given back when it ends.
+    pub claims: Vec<Claim>,
+}
+
+/// Work between operations that the driver does itself: a closure that comes after others.
+pub(crate) struct Local {
+    /// What to do.
+    pub run: Box<dyn FnOnce() + Send>,
+    /// Shared with the submitter.
+    pub operation: Arc<Operation>,
+    /// Operations that must end well before.
+    pub after: Vec<Arc<Operation>>,
+}
+
+/// One admitted or waiting operation.
+struct Entry {
+    number: u64,
+    execution: Execution,
+    operation: Arc<Operation>,
+    after: Vec<Arc<Operation>>,
+    claims: Vec<Claim>,
+    begun: bool,
+    since: Option<Instant>,
+    /// When peers were last asked what they are doing, and whether the user was warned.
+    asked: Option<Instant>,
+    warned: bool,
+    /// It has failed; it ends when no peer reads its memory any more.
+    failed: Option<Failure>,
+}
+
+/// Limits that the core applies, from the settings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Of an operation without its own.
+    pub deadline: Duration,
+    /// Before the user is warned.
+    pub stall_warning: Duration,
+}
+
+/// After this long without its messages an operation's peers are asked what they are doing.
+const ASK_AFTER: Duration = Duration::from_millis(500);
+
+/// Rounds of tiles between two looks at the inbox and the control plane.
+const TILES_PER_ROUND: usize = 32;
+
+/// See the module's text.
+pub(crate) struct Core {
+    pub endpoint: Endpoint,
+    pub peers: Peers,
+    pub p2p: PointToPoint,
+    pub recorder: Recorder,
+    limits: Limits,
+    entries: Slab<Entry>,
+    /// Admitted, most urgent first.
+    running: Vec<usize>,
+    /// Submitted, by number.
+    waiting: BTreeMap<u64, Submission>,
+    locals: Vec<Local>,
+    /// The number to be admitted next.
+    next: u64,
+    /// Whether an operation occupies the window.
+    occupied: [bool; WINDOWS as usize],
+    /// Executions that ended, for their allocations.
+    spare: Vec<Execution>,
+    /// The first failure; later operations fail with it.
+    broken: Option<(u64, Failure)>,
+    /// Whether a wire needs system calls to move bytes.
+    has_sockets: bool,
+}
+
+impl Core {
+    pub fn new(endpoint: Endpoint, peers: Peers, recorder: Recorder, limits: Limits, first: u64) -> Self {
+        let has_sockets = endpoint.wires.iter().flatten().any(|wire| wire.poll_fd().is_some());
+        let world = endpoint.wires.len();
+        Core {
+            endpoint,
+            peers,
+            p2p: PointToPoint::new(world),
+            recorder,
+            limits,
+            entries: Slab::new(),
+            running: Vec::new(),
+            waiting: BTreeMap::new(),
+            locals: Vec::new(),
+            next: first,
+            occupied: [false; WINDOWS as usize],
+            spare: Vec::new(),
+            broken: None,
+            has_sockets,
+        }
+    }
+
+    /// Whether nothing is in flight, so that a caller may run its operation on its own stack.
+    pub fn is_idle(&self) -> bool {
+        self.entries.is_empty() && self.waiting.is_empty() && self.locals.is_empty() && self.p2p.is_idle()
+    }
+
+    /// Whether operations remain that somebody must drive.
+    pub fn has_work(&self) -> bool {
+        !self.is_idle()
+    }
+
+    /// Why later operations cannot start.
+    pub fn broken(&self) -> Option<&Failure> {
+        self.broken.as_ref().map(|(_, failure)| failure)
+    }
+
+    /// An execution whose allocations can be used again.
+    pub fn spare(&mut self) -> Option<Execution> {
+        self.spare.pop()
+    }
+
+    /// Keeps an execution's allocations.
+    pub fn keep(&mut self, execution: Execution) {
+        if self.spare.len() < WINDOWS as usize {
+            self.spare.push(execution);
+        }
+    }
+
+    /// Whether number `number` would be admitted at once.
+    pub fn admits(&self, number: u64) -> bool {
+        self.next == number && !self.occupied[window(number)] && self.broken.is_none()
+    }
+
+    /// Passes a number that has run outside the table, or was refused.
+    pub fn pass(&mut self, number: u64) {
+        debug_assert_eq!(self.next, number, "numbers pass in order");
+        self.next = number + 1;
+    }
+
+    /// Takes an operation in; it is admitted when its number comes.
+    pub fn submit(&mut self, submission: Submission) {
+        self.waiting.insert(submission.number, submission);
+        self.admit();
+    }
+
+    /// Takes a closure in.
+    pub fn submit_local(&mut self, local: Local) {
+        self.locals.push(local);
+    }
+
+    /// Puts an operation that has begun outside the table into it.
+    pub fn insert(&mut self, number: u64, execution: Execution, operation: Arc<Operation>) {
+        self.enter(
+            Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() },
+            execution,
+        );
+    }
+
+    /// One round: everything that can move moves, most urgent first, a tile at a time. Returns whether anything moved.
+    pub fn round(&mut self) -> bool {
+        let mut moved = self.has_sockets && self.move_sockets();
+        moved |= self.run_locals();
+        moved |= self.p2p.advance(&mut self.endpoint.wires, &self.peers);
+        self.sort();
+        let (mut at, mut tiles) = (0, 0);
+        while at < self.running.len() && tiles < TILES_PER_ROUND {
+            if self.advance(self.running[at]) {
+                (moved, tiles, at) = (true, tiles + 1, 0);
+            } else {
+                at += 1;
+            }
+        }
+        moved | self.reap()
+    }
+
+    /// Advances an operation outside the table by one node per lane.
+    #[inline]
+    pub fn advance_alone(&mut self, execution: &mut Execution, number: u64) -> Progress {
+        if self.has_sockets {
+            self.move_sockets();
+        }
+        execution.advance(&mut self.endpoint.wires, &mut Recording { number, recorder: &mut self.recorder })
+    }
+
+    /// Looks at deadlines and stalls.
+    pub fn check_time(&mut self, now: Instant) {
+        for at in 0..self.running.len() {
+            self.check_entry(self.running[at], now);
+        }
+        for number in self.waiting.keys().copied().collect::<Vec<_>>() {
+            self.check_waiting(number, now);
+        }
+        self.p2p.check_time(now, self.limits.deadline);
+    }
+
+    /// Fails everything from `number` on, and every later submission.
+    pub fn break_from(&mut self, number: u64, failure: &Failure) {
+        if self.broken.as_ref().is_none_or(|(first, _)| number < *first) {
+            self.broken = Some((number, failure.clone()));
+        }
+        for (_, entry) in &mut self.entries {
+            if entry.number > number && entry.failed.is_none() {
+                entry.failed = Some(failure.clone());
+            }
+        }
+        self.admit();
+    }
+
+    /// Fails one operation; the communicator cannot go on after it.
+    fn fail(&mut self, key: usize, failure: Failure) {
+        let entry = &mut self.entries[key];
+        if entry.failed.is_some() {
+            return;
+        }
+        let number = entry.number;
+        entry.failed = Some(failure.clone());
+        self.peers.abort(number, &failure);
+        self.break_from(number, &failure);
+    }
+
+    /// Fails operation `number` where it is running or waiting here.
+    pub fn fail_number(&mut self, number: u64, failure: Failure) {
+        if let Some(key) = self.running.iter().copied().find(|key| self.entries[*key].number == number) {
+            self.fail(key, failure);
+        } else if let Some(submission) = self.waiting.get_mut(&number) {
+            submission.execution = None;
+            submission.operation.complete(Err(failure.clone()));
+            self.break_from(number, &failure);
+        } else {
+            self.break_from(number, &failure);
+        }
+    }
+
+    /// A peer refused its call of this number: ours cannot finish, now or when it comes.
+    pub fn refused_by(&mut self, number: u64, rank: Rank, call: String, reason: String) {
+        if number < self.next && self.running.iter().any(|key| self.entries[*key].number == number) {
+            self.fail_number(number, Failure::PeerRefused { rank, call, reason });
+        } else if number >= self.next {
+            self.peers.refuse(number, rank, reason);
+        }
+    }
+
+    /// Whether everything sent has left this process.
+    pub fn is_flushed(&mut self) -> bool {
+        let peers = &self.peers;
+        let wires = self.endpoint.wires.iter_mut().enumerate();
+        wires
+            .filter(|(rank, _)| !peers.is_gone(*rank))
+            .all(|(_, wire)| wire.as_mut().is_none_or(Wire::is_flushed))
+    }
+
+    /// Ends everything at once with `failure`, whatever peers do.
+    pub fn abort(&mut self, failure: &Failure) {
+        self.break_from(0, failure);
+        for (_, entry) in &mut self.entries {
+            entry.failed.get_or_insert_with(|| failure.clone());
+        }
+        self.p2p.fail_all(failure);
+    }
+
+    fn move_sockets(&mut self) -> bool {
+        self.endpoint.wires.iter_mut().flatten().fold(false, |moved, wire| wire.progress() | moved)
+    }
+
+    /// Admits what the order and the windows allow.
+    fn admit(&mut self) {
+        while let Some(first) = self.waiting.first_entry() {
+            if *first.key() != self.next || self.occupied[window(self.next)] {
+                return;
+            }
+            let mut submission = first.remove();
+            self.next += 1;
+            let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
+            match (submission.execution.take(), failure) {
+                (None, _) => {}
+                (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
+                (Some(execution), None) => {
+                    self.recorder.start(submission.number, execution.call());
+                    self.enter(submission, execution);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, submission: Submission, execution: Execution) {
+        self.occupied[window(submission.number)] = true;
+        let key = self.entries.insert(Entry {
+            number: submission.number,
+            execution,
+            operation: submission.operation,
+            begun: submission.after.is_empty() && submission.claims.is_empty(),
+            after: submission.after,
+            claims: submission.claims,
+            since: None,
+            asked: None,
+            warned: false,
+            failed: None,
+        });
+        self.running.push(key);
+    }
+
+    /// Most urgent first: highest priority, then lowest number.
+    fn sort(&mut self) {
+        let entries = &self.entries;
+        let urgency = |key: &usize| (-entries[*key].operation.priority(), entries[*key].number);
+        if !self.running.is_sorted_by_key(urgency) {
+            self.running.sort_by_key(urgency);
+        }
+    }
+
+    /// Advances one operation by at most a node per lane. Returns whether it moved.
+    fn advance(&mut self, key: usize) -> bool {
+        let entry = &mut self.entries[key];
+        if entry.failed.is_some() {
+            return false;
+        }
+        if !entry.begun {
+            match entry.begin() {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(failure) => {
+                    self.fail(key, failure);
+                    return true;
+                }
+            }
+        }
+        let entry = &mut self.entries[key];
+        let mut recording = Recording { number: entry.number, recorder: &mut self.recorder };
+        match entry.execution.advance_round(&mut self.endpoint.wires, &mut recording) {
+            Progress::Moved => true,
+            Progress::Finished => self.finish(key),
+            Progress::Blocked => self.blame(key),
+            Progress::Differs { peer, .. } => self.differs(key, peer),
+        }
+    }
+
+    fn finish(&mut self, key: usize) -> bool {
+        let entry = self.remove(key);
+        self.recorder.finish(entry.number);
+        entry.operation.complete(Ok(()));
+        self.keep(entry.execution);
+        self.admit();
+        true
+    }
+
+    /// Fails a blocked operation that waits for a rank which is gone.
+    fn blame(&mut self, key: usize) -> bool {
+        if !self.peers.any_gone() {
+            return false;
+        }
+        let entry = &self.entries[key];
+        let waits = entry.execution.waits_for(&mut self.endpoint.wires);
+        let call = entry.execution.call().describe();
+        let wires = &self.endpoint.wires;
+        let drained = |rank: Rank| wires[rank].as_ref().is_none_or(|wire| wire.lost().is_some());
+        let gone = waits.iter().find_map(|rank| self.peers.gone(*rank, entry.number, drained(*rank), &call));
+        gone.is_some_and(|failure| {
+            self.fail(key, failure);
+            true
+        })
+    }
+
+    /// The next message from a peer belongs to another call: the two exchange descriptions, then both fail.
+    fn differs(&mut self, key: usize, peer: Rank) -> bool {
+        let entry = &mut self.entries[key];
+        if entry.asked.is_none() {
+            entry.asked = Some(Instant::now());
+            let call = entry.execution.call();
+            self.peers.ask(peer, entry.number, call);
+        }
+        self.blame(key)
+    }
+
+    fn remove(&mut self, key: usize) -> Entry {
+        let mut entry = self.entries.remove(key);
+        entry.release_claims();
+        self.running.retain(|k| *k != key);
+        self.occupied[window(entry.number)] = false;
+        entry
+    }
+
+    /// Ends failed operations whose memory nobody reads any more.
+    fn reap(&mut self) -> bool {
+        let mut any = false;
+        for at in (0..self.running.len()).rev() {
+            let key = self.running[at];
+            let entry = &mut self.entries[key];
+            if entry.failed.is_some() && entry.execution.revoke(&mut self.endpoint.wires) {
+                let mut entry = self.remove(key);
+                let failure = entry.failed.take().expect("looked at above");
+                self.recorder.finish(entry.number);
+                entry.operation.complete(Err(failure));
+                any = true;
+            }
+        }
+        if any {
+            self.admit();
+        }
+        any
+    }
+
+    fn run_locals(&mut self) -> bool {
+        let mut any = false;
+        let mut at = 0;
+        while at < self.locals.len() {
+            match predecessors(&self.locals[at].after) {
+                Ok(false) => {
+                    at += 1;
+                    continue;
+                }
+                Ok(true) => {
+                    let local = self.locals.remove(at);
+                    (local.run)();
+                    local.operation.complete(Ok(()));
+                }
+                Err(cause) => {
+                    let call = "a local closure".to_owned();
+                    self.locals.remove(at).operation.complete(Err(Failure::Predecessor { call, cause }));
+                }
+            }
+            any = true;
+        }
+        any
+    }
+
+    fn check_entry(&mut self, key: usize, now: Instant) {
+        let entry = &mut self.entries[key];
+        let elapsed = now.duration_since(*entry.since.get_or_insert(now));
+        if entry.failed.is_some() || elapsed < ASK_AFTER {
+            return;
+        }
+        let deadline = entry.operation.deadline().unwrap_or(self.limits.deadline);
+        if elapsed >= deadline {
+            let waiting = self.waiting_for(key);
+            let call = self.entries[key].execution.call().describe();
+            return self.fail(key, Failure::Deadline { call, elapsed, waiting });
+        }
+        if entry.asked.is_none_or(|at| now.duration_since(at) >= ASK_AFTER) {
+            entry.asked = Some(now);
+            let (number, call) = (entry.number, entry.execution.call().clone());
+            for rank in entry.execution.waits_for(&mut self.endpoint.wires) {
+                self.peers.ask(rank, number, &call);
+            }
+        }
+        if elapsed >= self.limits.stall_warning && !self.entries[key].warned {
+            self.entries[key].warned = true;
+            let waiting = self.waiting_for(key);
+            let entry = &self.entries[key];
+            self.peers.warn(&format!(
+                "{} (call {}) has waited {:.1} s; {waiting}",
+                entry.execution.call().describe(),
+                entry.number,
+                elapsed.as_secs_f64()
+            ));
+        }
+    }
+
+    /// An operation that is not admitted has no entry yet: its deadline counts from when it was first seen waiting.
+    fn check_waiting(&mut self, number: u64, now: Instant) {
+        let Some(submission) = self.waiting.get(&number) else { return };
+        let since = self.peers.waiting_since(number, now);
+        let deadline = submission.operation.deadline().unwrap_or(self.limits.deadline);
+        let elapsed = now.duration_since(since);
+        if elapsed >= deadline {
+            let call = submission.execution.as_ref().map_or_else(String::new, |e| e.call().describe());
+            let waiting = format!("it was waiting for call {} to be submitted or to end", self.next);
+            self.fail_number(number, Failure::Deadline { call, elapsed, waiting });
+        }
+    }
+
+    /// Which ranks an operation waits for, and what they said they are doing.
+    fn waiting_for(&mut self, key: usize) -> String {
+        let entry = &self.entries[key];
+        let waits = entry.execution.waits_for(&mut self.endpoint.wires);
+        let position = entry.execution.position();
+        if waits.is_empty() {
+            return format!("{position}, nothing is missing from any peer");
+        }
+        let doing: Vec<String> = waits.iter().map(|rank| self.peers.doing(*rank)).collect();
+        format!("{position}, waiting for {}", doing.join("; "))
+    }
+}
+
+/// Events of one operation on their way to the recorder.
+struct Recording<'a> {
+    number: u64,
+    recorder: &'a mut Recorder,
+}
+
+impl Observer for Recording<'_> {
+    #[inline]
+    fn attempt(&mut self) {
+        self.recorder.attempt();
+    }
+
+    #[inline]
+    fn issue(&mut self, issue: Issue) {
+        self.recorder.issue(self.number, issue);
+    }
+}
+
+impl Entry {
+    /// Starts it when all that it comes after has ended and its buffers are free. Returns whether it has begun.
+    fn begin(&mut self) -> Result<bool, Failure> {
+        let call = || self.execution.call().describe();
+        match predecessors(&self.after) {
+            Ok(false) => return Ok(false),
+            Ok(true) => {}
+            Err(cause) => {
+                self.claims.clear();
+                return Err(Failure::Predecessor { call: call(), cause });
+            }
+        }
+        if let Some(taken) = self.claims.iter().position(|claim| !claim.take()) {
+            self.claims.drain(..taken).for_each(|claim| claim.give_back());
+            self.claims.clear();
+            return Err(Failure::BufferBusy { call: call() });
+        }
+        self.after.clear();
+        self.begun = true;
+        Ok(true)
+    }
+
+    /// Gives the shared buffers back, if it had begun.
+    fn release_claims(&mut self) {
+        let begun = self.begun;
+        self.claims.drain(..).filter(|_| begun).for_each(|claim| claim.give_back());
+    }
+}
+
+fn window(number: u64) -> usize {
+    (number % WINDOWS) as usize
+}
+
+/// Whether all have ended well; an error where one has failed.
+fn predecessors(after: &[Arc<Operation>]) -> Result<bool, String> {
+    for operation in after {
+        match operation.outcome() {
+            None => return Ok(false),
+            Some(Err(failure)) => return Err(failure.to_string()),
+            Some(Ok(())) => {}
+        }
+    }
+    Ok(true)
+}

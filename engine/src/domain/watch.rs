@@ -1,0 +1,179 @@
+//! [`Watch`]: the communicator's ear on the control plane. It runs on the control thread, answers peers that ask about calls, and
+//! leaves news for whoever drives.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+use hcomm_ops::Rank;
+use hcomm_transports::{Control, Event, Ringer};
+
+use super::notes::Note;
+use crate::call::Call;
+
+/// News for the driver.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// A rank's state changed.
+    Event(Event),
+    /// A peer's note.
+    Note(Rank, Note),
+    /// A peer's call of this number is another than ours; it knows ours already.
+    Mismatch { number: u64, other: Rank, other_call: String },
+}
+
+/// Calls remembered, so that a peer that is behind can be told.
+const REMEMBERED: usize = 1024;
+
+/// See the module's text.
+pub(crate) struct Watch {
+    /// Set when there is news; the data plane looks at it while it waits.
+    attention: AtomicBool,
+    news: (Sender<News>, Receiver<News>),
+    /// Number of calls made, and for the latest of them the low half of the number and the fingerprint.
+    made: AtomicU64,
+    words: Vec<AtomicU64>,
+    /// Descriptions by fingerprint; written when a call first enters the plan cache.
+    calls: Mutex<HashMap<u32, String>>,
+    /// Refused calls by number.
+    refused: Mutex<HashMap<u64, String>>,
+    /// Set once the ranks have met.
+    links: OnceLock<Links>,
+}
+
+struct Links {
+    control: Arc<dyn Control>,
+    ringer: Ringer,
+    /// Sees to it that somebody drives.
+    rouse: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Watch {
+    pub fn new(first: u64) -> Arc<Self> {
+        Arc::new(Watch {
+            attention: AtomicBool::new(false),
+            news: crossbeam_channel::unbounded(),
+            made: AtomicU64::new(first),
+            words: (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect(),
+            calls: Mutex::default(),
+            refused: Mutex::default(),
+            links: OnceLock::new(),
+        })
+    }
+
+    /// Connects it to the control plane and to the driver.
+    pub fn connect(&self, control: Arc<dyn Control>, ringer: Ringer, rouse: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.links.set(Links { control, ringer, rouse });
+    }
+
+    /// Takes an event of the control plane.
+    pub fn handle(&self, event: Event) {
+        let Event::Message { from, body } = event else { return self.tell(News::Event(event)) };
+        match Note::decode(&body) {
+            Some(Note::Ask { number, fingerprint, call }) => self.answer(from, number, fingerprint, call),
+            Some(note) => self.tell(News::Note(from, note)),
+            None => tracing::warn!(from, "a control message of {} bytes makes no sense", body.len()),
+        }
+    }
+
+    /// Whether there is news; the next call says no unless more has come.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether there is news, without taking note of it.
+    #[inline]
+    pub fn wants_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    /// Our call of a number, in words.
+    pub fn our_call(&self, number: u64) -> String {
+        let word = self.words[number as usize % REMEMBERED].load(Ordering::Relaxed);
+        self.call_of(word as u32)
+    }
+
+    /// The news, oldest first.
+    pub fn news(&self) -> impl Iterator<Item = News> + '_ {
+        self.news.1.try_iter()
+    }
+
+    /// Takes the next number, for a call with this fingerprint.
+    #[inline]
+    pub fn record(&self, fingerprint: u32) -> u64 {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        self.words[number as usize % REMEMBERED]
+            .store(number << 32 | u64::from(fingerprint), Ordering::Relaxed);
+        number
+    }
+
+    /// Collective calls made.
+    pub fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a call's description.
+    pub fn describe(&self, call: &Call) {
+        lock(&self.calls).insert(call.fingerprint, call.describe());
+    }
+
+    /// Remembers that a call was refused.
+    pub fn refuse(&self, number: u64, reason: &str) {
+        lock(&self.refused).insert(number, reason.to_owned());
+    }
+
+    fn tell(&self, news: News) {
+        // The receiver lives as long as the sender: both are here.
+        let _ = self.news.0.send(news);
+        self.attention.store(true, Ordering::Release);
+        if let Some(links) = self.links.get() {
+            (links.rouse)();
+            links.ringer.ring();
+        }
+    }
+
+    /// Tells a peer about our call of that number; keeps its call where the two differ.
+    fn answer(&self, from: Rank, number: u64, fingerprint: u32, other_call: String) {
+        let note = self.compare(number, fingerprint);
+        if let Some(links) = self.links.get() {
+            links.control.send(from, note.encode());
+        }
+        if matches!(note, Note::Differs { .. }) {
+            self.tell(News::Mismatch { number, other: from, other_call });
+        }
+    }
+
+    fn compare(&self, number: u64, fingerprint: u32) -> Note {
+        let made = self.made();
+        if let Some(reason) = lock(&self.refused).get(&number) {
+            return Note::Refused { number, reason: reason.clone() };
+        }
+        if number >= made {
+            return Note::NotYet { number, doing: self.last_call(made) };
+        }
+        let word = self.words[number as usize % REMEMBERED].load(Ordering::Relaxed);
+        if word >> 32 != number & 0xffff_ffff || word as u32 == fingerprint {
+            return Note::Same { number, doing: format!("it has made {made} calls") };
+        }
+        Note::Differs { number, call: self.call_of(word as u32) }
+    }
+
+    fn last_call(&self, made: u64) -> String {
+        let Some(last) = made.checked_sub(1) else { return "it has made no call yet".to_owned() };
+        let word = self.words[last as usize % REMEMBERED].load(Ordering::Relaxed);
+        format!("it has made {made} calls, the last was {}", self.call_of(word as u32))
+    }
+
+    fn call_of(&self, fingerprint: u32) -> String {
+        lock(&self.calls)
+            .get(&fingerprint)
+            .cloned()
+            .unwrap_or_else(|| "a call that is not remembered".to_owned())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,209 @@
+//! What can go wrong: [`Refused`] at submission, [`Failure`] while an operation runs, and the wrappers that users meet.
+
+use std::fmt;
+use std::time::Duration;
+
+use hcomm_ops::{DType, Rank};
+use hcomm_planner::{PlanError, RequestError};
+
+/// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// The request contradicts itself or the communicator.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// No plan for the request.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A buffer has the wrong size.
+    #[error("the {which} buffer has {elements} elements of {dtype}, but this call needs {expected}")]
+    BufferSize {
+        /// `input` or `output`.
+        which: &'static str,
+        /// Elements that it has.
+        elements: u64,
+        /// Elements that it needs.
+        expected: u64,
+        /// Their type.
+        dtype: DType,
+    },
+    /// Buffers of different element types in one call.
+    #[error("the input is {input} and the output is {output}; a call has one data type")]
+    DTypesDiffer {
+        /// Of the input.
+        input: DType,
+        /// Of the output.
+        output: DType,
+    },
+    /// Input and output share bytes in a way that is neither apart nor in place.
+    #[error("input and output overlap without being in place; give buffers apart, or call in place")]
+    Overlap,
+    /// A rank outside the communicator.
+    #[error("rank {rank} does not exist; the world has {world} ranks, 0 to {last}", last = world - 1)]
+    Rank {
+        /// The rank given.
+        rank: Rank,
+        /// Ranks there are.
+        world: usize,
+    },
+    /// A message to the own rank.
+    #[error("rank {0} cannot send to or receive from itself")]
+    SelfMessage(Rank),
+    /// A plan that was compiled for another rank or world.
+    #[error("the plan is rank {plan_rank}'s of {plan_world}, submitted on rank {rank} of {world}")]
+    ForeignPlan {
+        /// Whose slice it is.
+        plan_rank: Rank,
+        /// Its world.
+        plan_world: usize,
+        /// The submitting rank.
+        rank: Rank,
+        /// The communicator's world.
+        world: usize,
+    },
+    /// A plan that needs a resource which no transport here drives.
+    #[error(
+        "the plan has a lane on {lane}, which needs the {needs} transport; this build runs host lanes only"
+    )]
+    Lane {
+        /// The lane.
+        lane: String,
+        /// The transport that would run it.
+        needs: &'static str,
+    },
+    /// The communicator cannot start operations any more.
+    #[error("the communicator is no longer usable: {0}")]
+    Unusable(Failure),
+}
+
+/// Why an operation that had been submitted ended without its result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A peer died. Survivors can make a new communicator among themselves.
+    #[error("rank {rank} is lost ({cause}); {call} cannot finish without it")]
+    PeerLost {
+        /// Who.
+        rank: Rank,
+        /// How it is known.
+        cause: String,
+        /// The operation.
+        call: String,
+    },
+    /// A peer closed its communicator before this call.
+    #[error("rank {rank} closed its communicator after {last} calls; {call} needs it")]
+    PeerLeft {
+        /// Who.
+        rank: Rank,
+        /// Collective calls that it made.
+        last: u64,
+        /// The operation.
+        call: String,
+    },
+    /// Two ranks made different calls. A fault of the program.
+    #[error("the ranks' calls differ: rank {rank} called {call}, but rank {other} called {other_call}")]
+    CallMismatch {
+        /// This rank.
+        rank: Rank,
+        /// Its call.
+        call: String,
+        /// The other rank.
+        other: Rank,
+        /// The other's call.
+        other_call: String,
+    },
+    /// A peer's call was refused, so that it takes no part.
+    #[error("rank {rank} refused {call}: {reason}")]
+    PeerRefused {
+        /// Who.
+        rank: Rank,
+        /// This rank's call of the same number.
+        call: String,
+        /// The peer's error.
+        reason: String,
+    },
+    /// The deadline passed.
+    #[error("{call} did not finish within {}; {waiting}", Seconds(*.elapsed))]
+    Deadline {
+        /// The operation.
+        call: String,
+        /// How long it ran.
+        elapsed: Duration,
+        /// What it waited for.
+        waiting: String,
+    },
+    /// Another rank gave up, and this operation needed it.
+    #[error("rank {rank} aborted the communicator: {cause}")]
+    Aborted {
+        /// Who.
+        rank: Rank,
+        /// Its own failure.
+        cause: String,
+    },
+    /// A message does not fit where it is to go.
+    #[error(
+        "a message of {bytes} bytes from rank {rank} with tag {tag} does not fit the receive buffer of {room} bytes"
+    )]
+    MessageSize {
+        /// The sender.
+        rank: Rank,
+        /// Its tag.
+        tag: u32,
+        /// Bytes sent.
+        bytes: u64,
+        /// Bytes there are.
+        room: u64,
+    },
+    /// A shared buffer is in use by another operation that this one does not come `after`.
+    #[error("{call} started while another operation uses the same buffer; order them with `after`")]
+    BufferBusy {
+        /// The operation.
+        call: String,
+    },
+    /// An operation that this one comes after has failed.
+    #[error("an operation that {call} comes after has failed: {cause}")]
+    Predecessor {
+        /// The operation.
+        call: String,
+        /// The other's failure.
+        cause: String,
+    },
+    /// The communicator was closed on this rank.
+    #[error("the communicator was closed")]
+    Closed,
+}
+
+/// The error of a blocking call.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// Refused at submission; nothing was written.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Failed while it ran; output buffers may be partly written.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+/// The error of an operation that owns its buffers: gives them back.
+#[derive(Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct WorkError<B> {
+    /// What went wrong.
+    pub error: Error,
+    /// The buffers; output among them is partly written where `error` is [`Error::Failed`].
+    pub buffer: B,
+}
+
+impl<B> fmt::Debug for WorkError<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkError").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+/// A duration in seconds for messages.
+pub(crate) struct Seconds(pub Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.0.as_secs_f64())
+    }
+}

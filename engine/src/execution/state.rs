@@ -1,0 +1,313 @@
+//! [`State`]: cursors of the lanes, counters of the nodes, and the rules by which they move forward, never back.
+
+use hcomm_ops::Rank;
+use hcomm_planner::plan::{MAX_CHANNELS, NodeId};
+use hcomm_planner::{Direction, Node, Plan, Sink, Source};
+use hcomm_transports::{Arrival, Key, Room, Sent, Ticket, Wire, Word};
+
+use super::fold::Workspace;
+use super::{Issue, Observer, Progress, WINDOWS, Wires};
+use crate::call::Call;
+use crate::memory::Memory;
+
+/// What an advance works with; none of it is the execution's own progress.
+pub(super) struct Step<'a> {
+    pub call: &'a Call,
+    pub memory: &'a Memory,
+    pub room: &'a mut Workspace,
+    pub wires: &'a mut Wires,
+}
+
+/// How far an execution has come.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    operation: u32,
+    fingerprint: u32,
+    first_port: u16,
+    lanes: Vec<Cursor>,
+    /// Tiles issued, by node.
+    issued: Vec<u32>,
+    /// Sends whose source somebody still reads.
+    lent: Vec<Lent>,
+    /// Lanes that have not run to their end.
+    running: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    tile: u32,
+    /// Offset of the node within the lane.
+    at: u32,
+    /// Sinks of a plain send that are done already.
+    sent: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    node: NodeId,
+    tile: u32,
+    peer: Rank,
+    ticket: Ticket,
+}
+
+/// What one attempt at a node came to.
+enum Attempt {
+    /// Issued, with this many bytes.
+    Issued(usize),
+    /// A message or room is missing.
+    Waits,
+    /// Another call's message is there.
+    Differs(Progress),
+}
+
+impl State {
+    pub fn start(&mut self, call: &Call, number: u64) {
+        let plan = &call.plan;
+        self.operation = number as u32;
+        self.fingerprint = call.fingerprint;
+        self.first_port = (number % WINDOWS) as u16 * MAX_CHANNELS as u16;
+        self.lanes.clear();
+        self.lanes.resize(plan.lanes.len(), Cursor::default());
+        self.issued.clear();
+        self.issued.resize(plan.nodes.len(), 0);
+        self.lent.clear();
+        self.running = call.lane_trips.iter().filter(|trips| **trips > 0).count();
+    }
+
+    pub fn word(&self) -> Word {
+        Word { operation: self.operation, fingerprint: self.fingerprint }
+    }
+
+    /// Steps (node and tile) issued so far.
+    pub fn steps(&self) -> u64 {
+        self.issued.iter().map(|n| u64::from(*n)).sum()
+    }
+
+    #[inline]
+    pub fn advance_round(&mut self, step: &mut Step<'_>, observer: &mut impl Observer) -> Progress {
+        if !self.lent.is_empty() {
+            self.collect(step.wires);
+        }
+        let mut moved = false;
+        for lane in 0..self.lanes.len() {
+            match self.advance_lane(lane, step, observer) {
+                Ok(Some(issue)) => {
+                    moved = true;
+                    observer.issue(issue);
+                }
+                Ok(None) => {}
+                Err(differs) => return differs,
+            }
+        }
+        match (self.running == 0 && self.lent.is_empty(), moved) {
+            (true, _) => Progress::Finished,
+            (_, true) => Progress::Moved,
+            _ => Progress::Blocked,
+        }
+    }
+
+    pub fn waits_for(&self, call: &Call, wires: &mut Wires) -> Vec<Rank> {
+        let mut ranks: Vec<Rank> = self.lent.iter().map(|l| l.peer).collect();
+        for lane in 0..self.lanes.len() {
+            let Some(id) = self.next_node(call, lane) else { continue };
+            let tile = self.lanes[lane].tile;
+            if self.is_ready(call, id, tile) {
+                self.missing(call, id, tile, wires, &mut ranks);
+            }
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// Takes back the spans that peers have finished reading.
+    fn collect(&mut self, wires: &mut Wires) {
+        self.lent.retain(|lent| wires[lent.peer].as_mut().is_some_and(|wire| !wire.is_done(lent.ticket)));
+    }
+
+    /// The node that a lane has come to.
+    #[inline]
+    fn next_node(&self, call: &Call, lane: usize) -> Option<NodeId> {
+        let cursor = self.lanes[lane];
+        (cursor.tile < call.lane_trips[lane]).then(|| call.plan.lanes[lane].nodes.start + cursor.at)
+    }
+
+    #[inline]
+    fn advance_lane(
+        &mut self,
+        lane: usize,
+        step: &mut Step<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<Option<Issue>, Progress> {
+        let Some(node) = self.next_node(step.call, lane) else { return Ok(None) };
+        let tile = self.lanes[lane].tile;
+        if !self.is_ready(step.call, node, tile) {
+            return Ok(None);
+        }
+        observer.attempt();
+        match self.attempt(lane, node, tile, step) {
+            Attempt::Issued(bytes) => {
+                self.issued[node as usize] += 1;
+                self.move_on(step.call, lane);
+                Ok(Some(Issue { node, tile, bytes }))
+            }
+            Attempt::Waits => Ok(None),
+            Attempt::Differs(differs) => Err(differs),
+        }
+    }
+
+    /// Moves a lane's cursor to the next node that the tile concerns, or to the next tile, or to its end.
+    fn move_on(&mut self, call: &Call, lane: usize) {
+        let nodes = &call.plan.lanes[lane].nodes;
+        let cursor = &mut self.lanes[lane];
+        cursor.sent = 0;
+        loop {
+            cursor.at += 1;
+            if cursor.at == nodes.end - nodes.start {
+                cursor.at = 0;
+                cursor.tile += 1;
+            }
+            if cursor.tile == call.lane_trips[lane] {
+                self.running -= 1;
+                return;
+            }
+            if cursor.tile < call.nodes[(nodes.start + cursor.at) as usize].trips {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn is_ready(&self, call: &Call, id: NodeId, tile: u32) -> bool {
+        let node = &call.plan.nodes[id as usize];
+        call.plan.deps_of(node).iter().all(|dep| self.is_done(call, *dep, tile))
+    }
+
+    /// Whether a node has done its part of a tile (all of its part, where it has fewer tiles).
+    #[inline]
+    fn is_done(&self, call: &Call, id: NodeId, tile: u32) -> bool {
+        let tiles = (tile + 1).min(call.nodes[id as usize].trips);
+        self.issued[id as usize] >= tiles && !self.lent.iter().any(|l| l.node == id && l.tile < tiles)
+    }
+
+    fn attempt(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
+        let node = &step.call.plan.nodes[id as usize];
+        if is_plain_send(step.call, node) {
+            self.attempt_send(lane, id, tile, step)
+        } else {
+            self.attempt_fold(id, tile, step)
+        }
+    }
+
+    /// A plain send: the transport may read the span itself. Sinks that found room stay sent while others wait.
+    fn attempt_send(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
+        let Step { call, memory, room, wires } = step;
+        let plan = &call.plan;
+        room.load_pieces(call, memory, id, tile);
+        let sinks = plan.sinks_of(&plan.nodes[id as usize]);
+        while let Some(Sink::Message { channel }) = sinks.get(self.lanes[lane].sent as usize) {
+            let (peer, key) = self.key(plan, *channel);
+            let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
+            match wire.send_from(key, room.pieces(), !plan.buffered) {
+                Sent::Done => {}
+                Sent::Lent(ticket) => self.lent.push(Lent { node: id, tile, peer, ticket }),
+                Sent::Full => return Attempt::Waits,
+            }
+            self.lanes[lane].sent += 1;
+        }
+        Attempt::Issued(call.message_bytes(&call.nodes[id as usize], tile))
+    }
+
+    /// Everything else: looks whether all messages are there and all channels have room, then folds.
+    fn attempt_fold(&mut self, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
+        let Step { call, memory, room, wires } = step;
+        let plan = &call.plan;
+        let node = &plan.nodes[id as usize];
+        let bytes = call.message_bytes(&call.nodes[id as usize], tile);
+        room.clear();
+        for source in plan.sources_of(node) {
+            let Source::Message { channel, .. } = source else { continue };
+            let (peer, key) = self.key(plan, *channel);
+            let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
+            match wire.poll(key, bytes) {
+                Arrival::Here(span) => room.arrived(span),
+                Arrival::Landed | Arrival::NotYet => return Attempt::Waits,
+                Arrival::Differs { word, bytes } => {
+                    return Attempt::Differs(Progress::Differs { peer, word, bytes });
+                }
+            }
+        }
+        for sink in plan.sinks_of(node) {
+            let Sink::Message { channel } = sink else { continue };
+            let (peer, key) = self.key(plan, *channel);
+            let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
+            match wire.reserve(key, bytes) {
+                Room::Slot(span) => room.reserved(span),
+                Room::Full => return Attempt::Waits,
+            }
+        }
+        room.fold(call, memory, id, tile);
+        self.hand_over(plan, node, bytes, wires);
+        Attempt::Issued(bytes)
+    }
+
+    /// Commits what a fold has built and releases what it has read.
+    fn hand_over(&self, plan: &Plan, node: &Node, bytes: usize, wires: &mut Wires) {
+        for sink in plan.sinks_of(node) {
+            if let Sink::Message { channel } = sink {
+                let (peer, key) = self.key(plan, *channel);
+                wires[peer].iter_mut().for_each(|wire| wire.commit(key, bytes));
+            }
+        }
+        for source in plan.sources_of(node) {
+            if let Source::Message { channel, .. } = source {
+                let (peer, key) = self.key(plan, *channel);
+                wires[peer].iter_mut().for_each(|wire| wire.release(key.port));
+            }
+        }
+    }
+
+    #[inline]
+    fn key(&self, plan: &Plan, channel: u32) -> (Rank, Key) {
+        let end = &plan.channels[channel as usize];
+        (end.peer, Key { port: self.first_port + u16::from(end.index), word: self.word() })
+    }
+
+    /// Appends the peers whose message or room node `id` lacks.
+    fn missing(&self, call: &Call, id: NodeId, tile: u32, wires: &mut Wires, ranks: &mut Vec<Rank>) {
+        let plan = &call.plan;
+        let node = &plan.nodes[id as usize];
+        let bytes = call.message_bytes(&call.nodes[id as usize], tile);
+        for channel in channels_of(plan, node) {
+            let (peer, key) = self.key(plan, channel);
+            let Some(wire) = &mut wires[peer] else { continue };
+            let there = match plan.channels[channel as usize].direction {
+                Direction::In => matches!(wire.poll(key, bytes), Arrival::Here(_)),
+                Direction::Out => matches!(wire.reserve(key, bytes), Room::Slot(_)),
+            };
+            if !there {
+                ranks.push(peer);
+            }
+        }
+    }
+}
+
+/// One local span to peers, with nothing to compute on the way.
+fn is_plain_send(call: &Call, node: &Node) -> bool {
+    let unscaled = |source: &Source| matches!(source, Source::Span { first, .. } if !(*first && call.scales));
+    !node.finish
+        && matches!(call.plan.sources_of(node), [source] if unscaled(source))
+        && call.plan.sinks_of(node).iter().all(|sink| matches!(sink, Sink::Message { .. }))
+}
+
+fn channels_of<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item = u32> + 'a {
+    let incoming = plan.sources_of(node).iter().filter_map(|s| match s {
+        Source::Message { channel, .. } => Some(*channel),
+        Source::Span { .. } => None,
+    });
+    let outgoing = plan.sinks_of(node).iter().filter_map(|s| match s {
+        Sink::Message { channel } => Some(*channel),
+        Sink::Span(_) => None,
+    });
+    incoming.chain(outgoing)
+}

@@ -1,0 +1,116 @@
+//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, its waker, its urgency.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::error::Failure;
+
+/// Shared between a `Work` and the communicator's core.
+#[derive(Debug, Default)]
+pub(crate) struct Operation {
+    done: AtomicBool,
+    priority: AtomicI32,
+    /// Nanoseconds; 0: the communicator's.
+    deadline_ns: AtomicU64,
+    /// Bytes that a receive has got.
+    received: AtomicU64,
+    ending: Mutex<Ending>,
+}
+
+#[derive(Default)]
+struct Ending {
+    outcome: Option<Result<(), Failure>>,
+    waker: Option<Waker>,
+    /// Buffers of a `Work` that was dropped: freed when the operation ends.
+    orphan: Option<Box<dyn Any + Send>>,
+}
+
+impl std::fmt::Debug for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ending").field("outcome", &self.outcome).finish_non_exhaustive()
+    }
+}
+
+impl Operation {
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn outcome(&self) -> Option<Result<(), Failure>> {
+        if !self.is_done() {
+            return None;
+        }
+        self.ending().outcome.clone()
+    }
+
+    /// Ends it: frees orphaned buffers and wakes who awaits it.
+    pub fn complete(&self, outcome: Result<(), Failure>) {
+        let (waker, orphan) = {
+            let mut ending = self.ending();
+            ending.outcome = Some(outcome);
+            self.done.store(true, Ordering::Release);
+            (ending.waker.take(), ending.orphan.take())
+        };
+        drop(orphan);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Registers who to wake. Returns false where the operation is done already.
+    pub fn register(&self, waker: &Waker) -> bool {
+        let mut ending = self.ending();
+        if ending.outcome.is_some() {
+            return false;
+        }
+        if !ending.waker.as_ref().is_some_and(|w| w.will_wake(waker)) {
+            ending.waker = Some(waker.clone());
+        }
+        true
+    }
+
+    /// Takes over the buffers of a `Work` that is dropped while the operation runs; drops them at once where it is done.
+    pub fn adopt(&self, buffers: Box<dyn Any + Send>) {
+        let mut ending = self.ending();
+        if ending.outcome.is_none() {
+            ending.orphan = Some(buffers);
+            ending.waker = None;
+        }
+    }
+
+    pub fn priority(&self) -> i32 {
+        self.priority.load(Ordering::Relaxed)
+    }
+
+    pub fn set_priority(&self, priority: i32) {
+        self.priority.store(priority, Ordering::Relaxed);
+    }
+
+    /// This operation's own deadline, if it has one.
+    pub fn deadline(&self) -> Option<Duration> {
+        let ns = self.deadline_ns.load(Ordering::Relaxed);
+        (ns > 0).then(|| Duration::from_nanos(ns))
+    }
+
+    pub fn set_deadline(&self, deadline: Duration) {
+        let ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.deadline_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// Bytes that a receive has got.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    pub fn set_received(&self, bytes: u64) {
+        self.received.store(bytes, Ordering::Relaxed);
+    }
+
+    fn ending(&self) -> MutexGuard<'_, Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,175 @@
+//! Node events of a communicator: a [`Recorder`] keeps them in a preallocated ring while profiling is on, a [`Profile`] is what it
+//! kept, and [`Profile::trace_events`] turns that into a timeline that Perfetto and Chrome open.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hcomm_planner::LaneKind;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+use crate::call::Call;
+use crate::execution::Issue;
+
+/// One node's run for one tile, or the end of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// The operation.
+    pub number: u64,
+    /// The node and tile; `None` marks the end of the operation.
+    pub issue: Option<Issue>,
+    /// Nanoseconds of the host's monotonic clock at which the node began to move bytes.
+    pub from_ns: u64,
+    /// When it had.
+    pub to_ns: u64,
+}
+
+/// What a communicator has recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Oldest first.
+    pub events: Vec<NodeEvent>,
+    /// The operations that the events belong to, by number, with the time of their start.
+    pub calls: Vec<(u64, u64, Arc<Call>)>,
+}
+
+/// The host's monotonic clock in nanoseconds: the same for all processes of a host.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Profile {
+    /// The timeline as events of the Chrome trace format: process `rank`, one thread per lane, one slice per node and
+    /// tile, and one slice per operation.
+    pub fn trace_events(&self, rank: usize) -> Vec<Value> {
+        let mut lanes = Lanes::default();
+        let mut trace: Vec<Value> =
+            self.events.iter().filter_map(|event| self.slice(rank, event, &mut lanes)).collect();
+        trace.extend(lanes.names.iter().enumerate().map(|(tid, name)| {
+            json!({"ph": "M", "name": "thread_name", "pid": rank, "tid": tid + FIRST_LANE, "args": {"name": name}})
+        }));
+        trace
+    }
+
+    fn slice(&self, rank: usize, event: &NodeEvent, lanes: &mut Lanes) -> Option<Value> {
+        let (_, began_ns, call) = self.calls.iter().rev().find(|(number, ..)| *number == event.number)?;
+        let micros = |ns: u64| ns as f64 / 1000.0;
+        let Some(issue) = event.issue else {
+            let tid = lanes.number("operations");
+            return Some(json!({
+                "ph": "X", "cat": "operation", "name": format!("#{} {}", event.number, call.describe()),
+                "ts": micros(*began_ns), "dur": micros(event.to_ns.saturating_sub(*began_ns)), "pid": rank, "tid": tid,
+                "args": {"algorithm": call.plan.algorithm},
+            }));
+        };
+        let node = call.plan.nodes.get(issue.node as usize)?;
+        let lane = call.plan.lanes.get(node.lane as usize)?;
+        let tid = lanes.number(&format!("lane {}: {}", node.lane, lane_name(lane.kind)));
+        Some(json!({
+            "ph": "X", "cat": "node", "name": format!("{:?} n{} t{}", call.plan.kind_of(node), issue.node, issue.tile),
+            "ts": micros(event.from_ns), "dur": micros(event.to_ns - event.from_ns), "pid": rank, "tid": tid,
+            "args": {"operation": event.number, "bytes": issue.bytes, "tile": issue.tile},
+        }))
+    }
+}
+
+/// A ring of events; the oldest give way.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    capacity: usize,
+    events: VecDeque<NodeEvent>,
+    calls: VecDeque<(u64, u64, Arc<Call>)>,
+    began_ns: u64,
+}
+
+/// Operations that a recorder remembers.
+const MAX_CALLS: usize = 4096;
+
+impl Recorder {
+    /// Room for `capacity` events; 0 switches recording off.
+    pub fn new(capacity: usize) -> Self {
+        let (events, calls) = (VecDeque::with_capacity(capacity), VecDeque::new());
+        Recorder { capacity, events, calls, began_ns: 0 }
+    }
+
+    /// Records that an operation has started.
+    #[inline]
+    pub fn start(&mut self, number: u64, call: &Arc<Call>) {
+        if self.capacity > 0 {
+            if self.calls.len() == MAX_CALLS {
+                self.calls.pop_front();
+            }
+            self.calls.push_back((number, now_ns(), call.clone()));
+        }
+    }
+
+    /// A node is about to be tried.
+    #[inline]
+    pub fn attempt(&mut self) {
+        if self.capacity > 0 {
+            self.began_ns = now_ns();
+        }
+    }
+
+    /// The node tried last has been issued.
+    #[inline]
+    pub fn issue(&mut self, number: u64, issue: Issue) {
+        if self.capacity > 0 {
+            self.push(NodeEvent { number, issue: Some(issue), from_ns: self.began_ns, to_ns: now_ns() });
+        }
+    }
+
+    /// Records that an operation ended.
+    #[inline]
+    pub fn finish(&mut self, number: u64) {
+        if self.capacity > 0 {
+            let now = now_ns();
+            self.push(NodeEvent { number, issue: None, from_ns: now, to_ns: now });
+        }
+    }
+
+    /// All that it has kept; it is empty afterwards, but for operations that still run.
+    pub fn take(&mut self) -> Profile {
+        let events: Vec<NodeEvent> = self.events.drain(..).collect();
+        let calls = self.calls.iter().cloned().collect();
+        let ended = |number: &u64| events.iter().any(|e| e.number == *number && e.issue.is_none());
+        self.calls.retain(|(number, ..)| !ended(number));
+        Profile { events, calls }
+    }
+
+    fn push(&mut self, event: NodeEvent) {
+        if self.events.len() == self.capacity {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+/// The first thread number of a lane; lower ones are the program's own.
+const FIRST_LANE: usize = 100;
+
+#[derive(Default)]
+struct Lanes {
+    names: Vec<String>,
+}
+
+impl Lanes {
+    fn number(&mut self, name: &str) -> usize {
+        let at = self.names.iter().position(|n| n == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        at + FIRST_LANE
+    }
+}
+
+fn lane_name(kind: LaneKind) -> String {
+    match kind {
+        LaneKind::Worker { index } => format!("worker {index}"),
+        LaneKind::Shm { peer } => format!("shm, rank {peer}"),
+        LaneKind::Socket { peer } => format!("socket, rank {peer}"),
+        LaneKind::Stream { gpu, priority } => format!("stream, GPU {gpu}, priority {priority}"),
+        LaneKind::QueuePair { nic, peer } => format!("queue pair, NIC {nic}, rank {peer}"),
+    }
+}

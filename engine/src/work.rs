@@ -1,0 +1,213 @@
+//! [`Work`]: an operation in flight, as its submitter holds it. A future of the buffers, which needs no runtime.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::bindings::Buffers;
+use crate::domain::Domain;
+use crate::error::{Error, Failure, Refused, WorkError};
+use crate::operation::Operation;
+
+/// Polls that wake themselves before the operation is left to the background driver.
+const EAGER_POLLS: u32 = 2000;
+
+/// An operation that owns its buffers and gives them back when it ends.
+///
+/// # Cancel safety
+/// Dropping a `Work` does not cancel the operation: peers count on it. It goes on, keeps its buffers, and frees them
+/// when it ends.
+#[must_use = "an operation goes on when its Work is dropped, but its result is lost"]
+pub struct Work<B: Buffers + 'static>(Pending<B>);
+
+/// A [`Work`] whose buffers may be borrowed: what a scope hands out.
+pub(crate) struct Pending<B: Buffers> {
+    buffers: Option<B>,
+    state: State,
+    polls: u32,
+}
+
+enum State {
+    Refused(Refused),
+    Running { domain: Arc<Domain>, operation: Arc<Operation>, number: u64 },
+}
+
+/// Names an operation that others may come after.
+#[derive(Clone, Debug)]
+pub struct Ticket(pub(crate) Option<Arc<Operation>>);
+
+/// Anything that stands for a submitted operation.
+pub trait Predecessor {
+    /// The operation.
+    fn ticket(&self) -> Ticket;
+}
+
+impl<B: Buffers + 'static> Work<B> {
+    pub(crate) fn new(pending: Pending<B>) -> Self {
+        Work(pending)
+    }
+
+    /// Whether it has ended, well or not.
+    pub fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    /// Its place in the communicator's order of calls; `None` where it was refused.
+    pub fn number(&self) -> Option<u64> {
+        self.0.number()
+    }
+
+    /// Changes its urgency among the operations in flight on this rank; higher goes first, 0 is usual.
+    pub fn priority(self, priority: i32) -> Self {
+        if let State::Running { operation, .. } = &self.0.state {
+            operation.set_priority(priority);
+        }
+        self
+    }
+
+    /// Changes how long it may take before it fails.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        if let State::Running { operation, .. } = &self.0.state {
+            operation.set_deadline(deadline);
+        }
+        self
+    }
+
+    /// Waits for it, driving the communicator meanwhile.
+    ///
+    /// # Errors
+    /// Gives the buffers back with what went wrong.
+    pub fn wait(mut self) -> Result<B::Returned, WorkError<B::Returned>> {
+        self.0.wait()
+    }
+}
+
+impl<B: Buffers> Pending<B> {
+    pub fn refused(refused: Refused, buffers: B) -> Self {
+        Pending { buffers: Some(buffers), state: State::Refused(refused), polls: 0 }
+    }
+
+    pub fn running(domain: Arc<Domain>, operation: Arc<Operation>, number: u64, buffers: B) -> Self {
+        Pending { buffers: Some(buffers), state: State::Running { domain, operation, number }, polls: 0 }
+    }
+
+    pub fn is_done(&self) -> bool {
+        match &self.state {
+            State::Refused(_) => true,
+            State::Running { operation, .. } => operation.is_done(),
+        }
+    }
+
+    pub fn number(&self) -> Option<u64> {
+        match &self.state {
+            State::Refused(_) => None,
+            State::Running { number, .. } => Some(*number),
+        }
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        match &self.state {
+            State::Refused(_) => Ticket(None),
+            State::Running { operation, .. } => Ticket(Some(operation.clone())),
+        }
+    }
+
+    /// Waits; a second call finds no buffers and must not happen: both callers consume or take them once.
+    pub fn wait(&mut self) -> Result<B::Returned, WorkError<B::Returned>> {
+        let outcome = match &self.state {
+            State::Refused(refused) => Err(Error::Refused(refused.clone())),
+            State::Running { domain, operation, .. } => domain.wait(operation).map_err(Error::Failed),
+        };
+        self.hand_back(outcome)
+    }
+
+    fn hand_back(&mut self, outcome: Result<(), Error>) -> Result<B::Returned, WorkError<B::Returned>> {
+        let buffers = self.buffers.take().expect("a Work is not polled after it was ready");
+        let buffer = buffers.into_returned();
+        match outcome {
+            Ok(()) => Ok(buffer),
+            Err(error) => Err(WorkError { error, buffer }),
+        }
+    }
+
+    /// One round of progress, never a spin. A young operation wakes its own waker, so that any executor polls it
+    /// again; an older one is the background driver's.
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<B::Returned, WorkError<B::Returned>>> {
+        let outcome = match &self.state {
+            State::Refused(refused) => Some(Err(Error::Refused(refused.clone()))),
+            State::Running { domain, operation, .. } => {
+                if !operation.is_done() {
+                    domain.nudge();
+                }
+                operation.outcome().map(|outcome| outcome.map_err(Error::Failed))
+            }
+        };
+        match outcome {
+            Some(outcome) => Poll::Ready(self.hand_back(outcome)),
+            None => self.pend(context),
+        }
+    }
+
+    fn pend(&mut self, context: &Context<'_>) -> Poll<Result<B::Returned, WorkError<B::Returned>>> {
+        self.polls += 1;
+        if self.polls < EAGER_POLLS {
+            context.waker().wake_by_ref();
+        } else if let State::Running { domain, operation, .. } = &self.state {
+            if !operation.register(context.waker()) {
+                context.waker().wake_by_ref();
+            }
+            domain.leave_to_driver();
+        }
+        Poll::Pending
+    }
+}
+
+impl<B: Buffers + Unpin + 'static> Future for Work<B> {
+    type Output = Result<B::Returned, WorkError<B::Returned>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
+    }
+}
+
+impl<B: Buffers + 'static> Drop for Work<B> {
+    fn drop(&mut self) {
+        let Some(buffers) = self.0.buffers.take() else { return };
+        if let State::Running { domain, operation, .. } = &self.0.state {
+            operation.adopt(Box::new(SendBox(buffers)) as Box<dyn Any + Send>);
+            domain.leave_to_driver();
+        }
+    }
+}
+
+/// Buffers are `Send`; a box of them is what an operation adopts.
+struct SendBox<B>(#[allow(dead_code)] B);
+
+impl<B: Buffers + 'static> Predecessor for Work<B> {
+    fn ticket(&self) -> Ticket {
+        self.0.ticket()
+    }
+}
+
+impl Predecessor for Ticket {
+    fn ticket(&self) -> Ticket {
+        self.clone()
+    }
+}
+
+impl<B: Buffers + 'static> std::fmt::Debug for Work<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work")
+            .field("number", &self.number())
+            .field("done", &self.is_done())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What `outcome` means for a caller that owns no buffers.
+pub(crate) fn plain(outcome: Result<(), Failure>) -> Result<(), Error> {
+    outcome.map_err(Error::Failed)
+}

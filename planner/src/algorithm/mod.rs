@@ -1,0 +1,193 @@
+//! The algorithms: a file each, and the one list of them.
+//!
+//! An algorithm writes one rank's operations in program order; which messages it exchanges follows from [`Call`] alone,
+//! which all ranks know. Passes fuse and place what it writes.
+
+mod binomial;
+mod direct;
+mod dissemination;
+mod group;
+mod hierarchical;
+mod local;
+mod one_shot;
+mod pairwise;
+mod recursive_doubling;
+mod ring;
+mod two_shot;
+
+use hcomm_ops::{DType, Rank, ReduceOp};
+
+use crate::choose::Work;
+use crate::graph::{Builder, Graph};
+use crate::plan::MAX_CHANNELS;
+use crate::request::{Collective, Counts, Request};
+use crate::topology::Topology;
+
+/// What the counts of a call look like to all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Variant {
+    /// All blocks are equally long.
+    Even,
+    /// Every rank knows every block's length.
+    Listed,
+    /// Each rank knows the lengths of its own blocks only.
+    Local,
+}
+
+/// What all ranks know of a call, counts aside.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// What is asked for.
+    pub collective: Collective,
+    /// Element type.
+    pub dtype: DType,
+    /// Reduction.
+    pub op: ReduceOp,
+    /// The special rank, or 0.
+    pub root: Rank,
+    /// What the counts look like.
+    pub variant: Variant,
+    /// Ranks.
+    pub world: usize,
+    /// Where they are.
+    pub topology: &'a Topology,
+}
+
+impl<'a> Call<'a> {
+    /// The common part of a request.
+    pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
+        let variant = match request.counts {
+            Counts::Even(_) => Variant::Even,
+            Counts::Listed(_) => Variant::Listed,
+            Counts::Local { .. } => Variant::Local,
+        };
+        let Request { collective, dtype, op, root, .. } = *request;
+        Call { collective, dtype, op, root, variant, world, topology }
+    }
+}
+
+/// The parameters of a plan: equal on all ranks, and part of its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Chunks per block.
+    pub parts: u32,
+    /// Channels per pair and direction.
+    pub channels: u8,
+    /// Most chunks in one message.
+    pub span_chunks: u32,
+    /// Right only where a message is copied as it is sent.
+    pub buffered: bool,
+    /// Right only for equally long blocks.
+    pub even: bool,
+    /// Hash of what else the messages depend on, such as which ranks share a host.
+    pub salt: u64,
+}
+
+impl Layout {
+    /// `parts` chunks per block and one channel.
+    pub const fn of(parts: usize) -> Layout {
+        Layout { parts: parts as u32, channels: 1, span_chunks: 1, buffered: false, even: false, salt: 0 }
+    }
+}
+
+/// One entry of the registry.
+#[derive(Debug)]
+pub struct Algorithm {
+    /// Its name, as pinned by a request and shown in drawings.
+    pub name: &'static str,
+    /// One sentence on how it works.
+    pub doc: &'static str,
+    /// The collectives it carries out.
+    pub collectives: &'static [Collective],
+    /// Why it cannot serve a call of one of its collectives, if so.
+    pub refuses: fn(&Call<'_>) -> Option<String>,
+    /// Its parameters for a call.
+    pub layout: fn(&Call<'_>) -> Layout,
+    /// What it costs, for the cost model.
+    pub work: fn(&Call<'_>) -> Work,
+    /// Writes one rank's program; the world has at least two ranks.
+    build: fn(&Call<'_>, Rank, &mut Builder),
+}
+
+/// Every algorithm. To add one: a file here, and its line in this list.
+pub static ALGORITHMS: &[Algorithm] = &[
+    one_shot::ALGORITHM,
+    two_shot::ALGORITHM,
+    direct::ALGORITHM,
+    pairwise::ALGORITHM,
+    dissemination::ALGORITHM,
+    recursive_doubling::ALGORITHM,
+    binomial::ALGORITHM,
+    ring::ALGORITHM,
+    hierarchical::ALGORITHM,
+];
+
+impl Algorithm {
+    /// The algorithm of that name.
+    pub fn named(name: &str) -> Option<&'static Algorithm> {
+        ALGORITHMS.iter().find(|a| a.name == name)
+    }
+
+    /// Whether it can serve a call; the error says why not.
+    pub fn supports(&self, call: &Call<'_>) -> Result<(), String> {
+        if !self.collectives.contains(&call.collective) {
+            let names = self.collectives.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
+            return Err(format!("does {names}, not {}", call.collective));
+        }
+        if let Some(reason) = (self.refuses)(call) {
+            return Err(reason);
+        }
+        let layout = self.layout(call);
+        if layout.even && call.variant != Variant::Even {
+            return Err("needs blocks of equal length".to_owned());
+        }
+        let roundings = (self.work)(call).roundings;
+        if call.collective.reduces() && is_eight_bit_float(call.dtype) && roundings > 1 && call.world > 1 {
+            return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
+        }
+        Ok(())
+    }
+
+    /// Its parameters for a call it supports.
+    pub fn layout(&self, call: &Call<'_>) -> Layout {
+        if call.world == 1 { Layout::of(1) } else { (self.layout)(call) }
+    }
+
+    /// One rank's program, not yet fused or placed.
+    pub(crate) fn build(&self, call: &Call<'_>, rank: Rank) -> Graph {
+        let layout = self.layout(call);
+        debug_assert!(usize::from(layout.channels) <= MAX_CHANNELS);
+        let mut builder = Builder::new(call.collective, call.world, rank, call.root, layout.parts);
+        match call.world {
+            1 => local::build(&mut builder),
+            _ => (self.build)(call, rank, &mut builder),
+        }
+        builder.build()
+    }
+}
+
+/// Whether a type is only reduced by plans that round an element once.
+pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
+}
+
+/// Refuses nothing.
+fn serves_all(_: &Call<'_>) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_every_collective_has_an_algorithm() {
+        for (i, a) in ALGORITHMS.iter().enumerate() {
+            assert!(ALGORITHMS[..i].iter().all(|b| b.name != a.name), "{} twice", a.name);
+            assert!(a.doc.ends_with('.'), "{}", a.name);
+        }
+        for collective in Collective::ALL {
+            assert!(ALGORITHMS.iter().any(|a| a.collectives.contains(&collective)), "{collective}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Two-shot all_reduce: rank r collects chunk r from every rank, folds it in rank order, and sends the result to all.
+//!
+//! Steps: 2. Bytes sent per rank: 2(n - 1)/n S. Each element is rounded once, and folded at one place. The phases have
+//! channels of their own, so that one tile is gathered while the next is reduced.
+
+use hcomm_ops::Rank;
+
+use super::group::Group;
+use super::one_shot::fold_all;
+use super::{Algorithm, Call, Layout, serves_all};
+use crate::choose::{Pattern, Work};
+use crate::graph::Builder;
+use crate::plan::Span;
+use crate::request::Collective;
+
+pub(super) const ALGORITHM: Algorithm = Algorithm {
+    name: "two_shot",
+    doc: "Rank r folds chunk r of all ranks and sends the result to every other.",
+    collectives: &[Collective::AllReduce],
+    refuses: serves_all,
+    layout: |call| Layout { channels: 2, ..Layout::of(call.world) },
+    work,
+    build,
+};
+
+fn work(call: &Call<'_>) -> Work {
+    let others = call.world - 1;
+    let once = others as f64 / call.world as f64;
+    Work::new(call, Pattern::Everyone, 2, 2 * others, 2.0 * once).reducing(once, 1)
+}
+
+fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
+    let world = Group::world(call.world, rank);
+    let own = rank as u32;
+    for peer in world.others() {
+        b.send(peer, 0, Span::input(peer as u32));
+    }
+    fold_all(b, &world, 0, Span::input(own), Span::output(own), 1);
+    for peer in world.others() {
+        b.send(peer, 1, Span::output(own));
+    }
+    for peer in world.others() {
+        b.recv(peer, 1, Span::output(peer as u32));
+    }
+}

@@ -1,0 +1,171 @@
+//! Which algorithm serves a call: what each one costs, and the table that a call is looked up in.
+
+mod cost;
+mod explain;
+mod work;
+
+pub use cost::{Costs, Line, LinkCost};
+pub use explain::explain;
+pub use work::{Pattern, PerLink, Work};
+
+use std::collections::HashMap;
+
+use hcomm_ops::{DType, ReduceOp};
+
+use crate::algorithm::{ALGORITHMS, Algorithm, Call, Variant, is_eight_bit_float};
+use crate::request::Collective;
+use crate::topology::Topology;
+
+/// The best algorithm for every size of one class of call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Thresholds {
+    /// (smallest bytes, index into [`ALGORITHMS`]), ascending; the first one begins at 0.
+    steps: Vec<(u64, usize)>,
+}
+
+impl Thresholds {
+    /// The lower envelope of the lines, each the cost of an algorithm: (index, cost).
+    fn envelope(lines: &[(usize, Line)]) -> Thresholds {
+        let key = |line: &Line| (line.fixed_ns, line.byte_ns);
+        let least = lines
+            .iter()
+            .min_by(|(_, a), (_, b)| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
+        let mut steps = Vec::new();
+        let mut best = least.map(|(index, line)| (0, *index, *line));
+        while let Some((from, index, line)) = best {
+            steps.push((from, index));
+            best = next_crossing(lines, &line, from);
+        }
+        Thresholds { steps }
+    }
+
+    /// The best algorithm at so many bytes.
+    pub fn at(&self, bytes: u64) -> Option<&'static Algorithm> {
+        let after = self.steps.partition_point(|(from, _)| *from <= bytes);
+        self.steps[..after].last().map(|(_, index)| &ALGORITHMS[*index])
+    }
+
+    /// (smallest bytes, name of the algorithm that is best from there on), ascending.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, &'static str)> + '_ {
+        self.steps.iter().map(|(from, index)| (*from, ALGORITHMS[*index].name))
+    }
+}
+
+/// Where a line that grows more slowly first goes below this one: (bytes, index, line).
+fn next_crossing(lines: &[(usize, Line)], line: &Line, from: u64) -> Option<(u64, usize, Line)> {
+    let slower = lines.iter().filter(|(_, other)| other.byte_ns < line.byte_ns);
+    let crossings = slower.map(|(index, other)| {
+        let bytes = (other.fixed_ns - line.fixed_ns) / (line.byte_ns - other.byte_ns);
+        ((bytes.ceil() as u64).max(from + 1), *index, *other)
+    });
+    let order = |a: &(u64, usize, Line), b: &(u64, usize, Line)| {
+        a.0.cmp(&b.0).then(a.2.byte_ns.total_cmp(&b.2.byte_ns))
+    };
+    crossings.min_by(order).filter(|(bytes, ..)| *bytes < u64::MAX)
+}
+
+/// What a table is kept for: everything of a call, size aside, that decides which algorithms can serve it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Class {
+    collective: Collective,
+    variant: Variant,
+    /// Each element may be rounded only once.
+    round_once: bool,
+}
+
+impl Class {
+    fn of(call: &Call<'_>) -> Class {
+        let round_once = call.collective.reduces() && is_eight_bit_float(call.dtype);
+        Class { collective: call.collective, variant: call.variant, round_once }
+    }
+
+    fn all() -> impl Iterator<Item = Class> {
+        let variants = [Variant::Even, Variant::Listed, Variant::Local];
+        Collective::ALL.into_iter().flat_map(move |collective| {
+            variants.into_iter().flat_map(move |variant| {
+                [false, true].map(|round_once| Class { collective, variant, round_once })
+            })
+        })
+    }
+
+    /// A call of the class.
+    fn example<'a>(&self, topology: &'a Topology) -> Call<'a> {
+        Call {
+            collective: self.collective,
+            dtype: if self.round_once { DType::F8E4M3 } else { DType::F32 },
+            op: ReduceOp::Sum,
+            root: 0,
+            variant: self.variant,
+            world: topology.world(),
+            topology,
+        }
+    }
+}
+
+/// For every class of call, which algorithm is best from how many bytes on. Computed once per communicator, from what
+/// all ranks know; a lookup is a binary search.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    costs: Costs,
+    tables: HashMap<Class, Thresholds>,
+}
+
+impl Choice {
+    /// Scores every algorithm for every class of call.
+    pub fn new(topology: &Topology, costs: Costs) -> Choice {
+        let table = |class: Class| (class, Thresholds::envelope(&scored(&class.example(topology), &costs)));
+        Choice { costs, tables: Class::all().map(table).collect() }
+    }
+
+    /// The best algorithm for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
+    pub fn pick(&self, call: &Call<'_>, bytes: Option<u64>) -> Option<&'static Algorithm> {
+        self.thresholds(call)?.at(bytes.unwrap_or(0))
+    }
+
+    /// The table for calls like this one.
+    pub fn thresholds(&self, call: &Call<'_>) -> Option<&Thresholds> {
+        self.tables.get(&Class::of(call))
+    }
+
+    /// What it was computed from.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+}
+
+/// The cost of every algorithm that supports a call.
+fn scored(call: &Call<'_>, costs: &Costs) -> Vec<(usize, Line)> {
+    let able = ALGORITHMS.iter().enumerate().filter(|(_, a)| a.supports(call).is_ok());
+    able.map(|(index, algorithm)| (index, costs.line(&(algorithm.work)(call)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_gives_the_cheapest_algorithm_at_every_size() {
+        for topology in [Topology::single_host(2), Topology::single_host(8), Topology::hosts(4, 8)] {
+            for costs in [Costs::shm(), Costs::tcp()] {
+                let choice = Choice::new(&topology, costs);
+                for class in Class::all() {
+                    let call = class.example(&topology);
+                    check_minimal(&choice, &call, &scored(&call, &costs));
+                }
+            }
+        }
+    }
+
+    fn check_minimal(choice: &Choice, call: &Call<'_>, lines: &[(usize, Line)]) {
+        for shift in 0..40 {
+            let bytes = (1_u64 << shift) - 1;
+            let least = lines.iter().map(|(_, line)| line.at(bytes)).reduce(f64::min);
+            let picked =
+                choice.pick(call, Some(bytes)).map(|a| choice.costs().line(&(a.work)(call)).at(bytes));
+            match (least, picked) {
+                (Some(least), Some(picked)) => assert!(picked <= least * 1.000_001 + 1.0, "{call} {bytes}"),
+                (least, picked) => assert_eq!(least, picked, "{call}"),
+            }
+        }
+    }
+}

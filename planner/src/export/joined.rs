@@ -1,0 +1,154 @@
+//! [`Picture`]: what both drawings show: the nodes of some slices, the edges between them, and each node's column.
+
+use std::collections::HashMap;
+
+use crate::hash::Map;
+use crate::plan::{Direction, Plan, Sink, Source};
+
+/// Why an edge is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// The lane's order.
+    Lane,
+    /// A dependency.
+    Dep,
+    /// A message, on the channel of this index.
+    Message(u8),
+}
+
+/// An edge between nodes, which are counted through all slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub from: usize,
+    pub to: usize,
+    pub tie: Tie,
+}
+
+/// The nodes of some slices.
+#[derive(Debug)]
+pub(super) struct Picture<'a> {
+    pub plans: &'a [Plan],
+    /// Number of each slice's first node.
+    pub base: Vec<usize>,
+    pub edges: Vec<Edge>,
+    /// Per node: how many nodes come before it on the longest way.
+    pub columns: Vec<usize>,
+}
+
+impl<'a> Picture<'a> {
+    pub fn new(plans: &'a [Plan]) -> Picture<'a> {
+        let base = plans.iter().scan(0, |next, plan| {
+            let first = *next;
+            *next += plan.nodes.len();
+            Some(first)
+        });
+        let mut picture = Picture { plans, base: base.collect(), edges: Vec::new(), columns: Vec::new() };
+        for index in 0..plans.len() {
+            picture.add_local(index);
+        }
+        picture.add_messages();
+        picture.columns = picture.longest_ways();
+        picture
+    }
+
+    /// The slice and id of a node.
+    pub fn node(&self, at: usize) -> (&'a Plan, usize) {
+        let slice = self.base.partition_point(|base| *base <= at) - 1;
+        (&self.plans[slice], at - self.base[slice])
+    }
+
+    /// Nodes of all slices.
+    pub fn len(&self) -> usize {
+        self.plans.iter().map(|plan| plan.nodes.len()).sum()
+    }
+
+    fn add_local(&mut self, index: usize) {
+        let (plan, base) = (&self.plans[index], self.base[index]);
+        for lane in &plan.lanes {
+            let nodes = lane.nodes.start as usize..lane.nodes.end as usize;
+            let pairs = nodes.clone().zip(nodes.skip(1));
+            self.edges.extend(pairs.map(|(a, b)| Edge { from: base + a, to: base + b, tie: Tie::Lane }));
+        }
+        for (id, node) in plan.nodes.iter().enumerate() {
+            let deps = plan.deps_of(node).iter();
+            self.edges.extend(deps.map(|dep| Edge {
+                from: base + *dep as usize,
+                to: base + id,
+                tie: Tie::Dep,
+            }));
+        }
+    }
+
+    fn add_messages(&mut self) {
+        let mut waiting: Map<(usize, usize, u8), Vec<usize>> = Map::default();
+        for at in 0..self.len() {
+            let (plan, id) = self.node(at);
+            for sink in plan.sinks_of(&plan.nodes[id]) {
+                if let Sink::Message { channel } = sink {
+                    let end = plan.channels[*channel as usize];
+                    debug_assert_eq!(end.direction, Direction::Out);
+                    waiting.entry((plan.rank, end.peer, end.index)).or_default().push(at);
+                }
+            }
+        }
+        let mut taken: HashMap<(usize, usize, u8), usize> = HashMap::new();
+        for at in 0..self.len() {
+            let (plan, id) = self.node(at);
+            for source in plan.sources_of(&plan.nodes[id]) {
+                let Source::Message { channel, .. } = source else { continue };
+                let end = plan.channels[*channel as usize];
+                let key = (end.peer, plan.rank, end.index);
+                let nth = taken.entry(key).or_insert(0);
+                let sender = waiting.get(&key).and_then(|senders| senders.get(*nth)).copied();
+                *nth += 1;
+                let edge = |from| Edge { from, to: at, tie: Tie::Message(end.index) };
+                self.edges.extend(sender.map(edge));
+            }
+        }
+    }
+
+    /// Longest ways, by Kahn's order; nodes on a circle stay where they are.
+    fn longest_ways(&self) -> Vec<usize> {
+        let (mut columns, mut open) = (vec![0; self.len()], vec![0; self.len()]);
+        let mut outgoing = vec![Vec::new(); self.len()];
+        for edge in &self.edges {
+            open[edge.to] += 1;
+            outgoing[edge.from].push(edge.to);
+        }
+        let mut ready: Vec<_> = (0..self.len()).filter(|at| open[*at] == 0).collect();
+        while let Some(at) = ready.pop() {
+            for to in &outgoing[at] {
+                columns[*to] = columns[*to].max(columns[at] + 1);
+                open[*to] -= 1;
+                if open[*to] == 0 {
+                    ready.push(*to);
+                }
+            }
+        }
+        columns
+    }
+}
+
+/// Fill colours of lanes, light enough for black text.
+const COLOURS: [&str; 12] = [
+    "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#8dd3c7", "#fccde5", "#d9d9d9",
+    "#ccebc5", "#ffed6f", "#bebada",
+];
+
+/// The colour of a rank's lane.
+pub(super) fn colour(lane: usize) -> &'static str {
+    COLOURS[lane % COLOURS.len()]
+}
+
+/// One line on a plan.
+pub(super) fn title(plans: &[Plan]) -> String {
+    let Some(plan) = plans.first() else { return "no slices".to_owned() };
+    let whose = match plans {
+        [one] => format!("rank {} of {}", one.rank, one.world),
+        _ => format!("{} of {} ranks", plans.len(), plan.world),
+    };
+    format!(
+        "{} by {}, {whose}, plan {:016x}: the loop body, run once per tile",
+        plan.collective, plan.algorithm, plan.id
+    )
+}

@@ -1,0 +1,16 @@
+//! Plans for people and other programs: text, DOT, SVG and JSON. Each takes one slice or several joined.
+
+mod dot;
+mod joined;
+pub mod json;
+mod sizing;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(crate) mod words;
+
+pub use dot::dot;
+pub use sizing::Sizing;
+pub use svg::svg;
+pub use text::text;

@@ -1,0 +1,86 @@
+//! The words that all exports share: names of spans, lanes, channels and nodes.
+
+use crate::plan::{Channel, Direction, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
+use crate::shape::BufferKind;
+
+/// `in[3]`, `out[0..4]`, `scratch[1]`.
+pub(crate) fn span(span: Span) -> String {
+    let buffer = match span.buffer {
+        BufferKind::Input => "in",
+        BufferKind::Output => "out",
+        BufferKind::Scratch => "scratch",
+    };
+    match span.count {
+        1 => format!("{buffer}[{}]", span.first),
+        _ => format!("{buffer}[{}..{}]", span.first, u64::from(span.first) + u64::from(span.count)),
+    }
+}
+
+/// `worker 0`, `shm 3`, `stream gpu 1`.
+pub(crate) fn lane(kind: LaneKind) -> String {
+    match kind {
+        LaneKind::Worker { index } => format!("worker {index}"),
+        LaneKind::Shm { peer } => format!("shm to rank {peer}"),
+        LaneKind::Socket { peer } => format!("socket to rank {peer}"),
+        LaneKind::Stream { gpu, priority: 0 } => format!("stream of gpu {gpu}"),
+        LaneKind::Stream { gpu, priority } => format!("stream of gpu {gpu}, priority {priority}"),
+        LaneKind::QueuePair { nic, peer } => format!("queue pair of nic {nic} to rank {peer}"),
+    }
+}
+
+/// `rank 3 ch 1`.
+pub(crate) fn channel(channel: &Channel) -> String {
+    let way = match channel.direction {
+        Direction::Out => "to",
+        Direction::In => "from",
+    };
+    format!("{way} rank {} ch {}", channel.peer, channel.index)
+}
+
+/// The name of a kind of node, such as `recv-reduce-send`.
+pub(crate) fn kind(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Send => "send",
+        NodeKind::Recv => "recv",
+        NodeKind::Reduce => "reduce",
+        NodeKind::Copy => "copy",
+        NodeKind::RecvReduce => "recv-reduce",
+        NodeKind::RecvReduceSend => "recv-reduce-send",
+        NodeKind::RecvCopySend => "recv-copy-send",
+        NodeKind::ReduceSend => "reduce-send",
+        NodeKind::CopySend => "copy-send",
+    }
+}
+
+/// What a source is; `*` marks a raw contribution.
+pub(crate) fn source(plan: &Plan, source: &Source) -> String {
+    let mark = |first: bool| if first { "*" } else { "" };
+    match source {
+        Source::Span { span: s, first } => format!("{}{}", span(*s), mark(*first)),
+        Source::Message { channel: c, first } => {
+            format!(
+                "[{}]{}",
+                plan.channels.get(*c as usize).map_or_else(|| format!("channel {c}"), channel),
+                mark(*first)
+            )
+        }
+    }
+}
+
+/// What a sink is.
+pub(crate) fn sink(plan: &Plan, sink: &Sink) -> String {
+    match sink {
+        Sink::Span(s) => span(*s),
+        Sink::Message { channel: c } => {
+            format!("[{}]", plan.channels.get(*c as usize).map_or_else(|| format!("channel {c}"), channel))
+        }
+    }
+}
+
+/// `recv-reduce [from rank 1 ch 0]* + in[0]* -> out[0]`.
+pub(crate) fn node(plan: &Plan, node: &Node) -> String {
+    let sources: Vec<_> = plan.sources_of(node).iter().map(|s| source(plan, s)).collect();
+    let sinks: Vec<_> = plan.sinks_of(node).iter().map(|s| sink(plan, s)).collect();
+    let finish = if node.finish { " !" } else { "" };
+    format!("{} {} -> {}{finish}", kind(plan.kind_of(node)), sources.join(" + "), sinks.join(", "))
+}

@@ -1,0 +1,250 @@
+//! [`Joined`]: the slices of all ranks as one graph, every message matched with its receive.
+
+use std::collections::BTreeMap;
+
+use hcomm_ops::Rank;
+
+use super::error::{At, VerifyError};
+use crate::buffers::{SizeClass, size_class};
+use crate::plan::{Node, NodeId, Plan, Sink, Source, Span};
+use crate::shape::BufferKind;
+
+/// A node of any rank.
+pub(super) type Global = usize;
+
+/// One message of the plan, sent once per tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub sender: Global,
+    pub receiver: Global,
+    /// Index into [`Joined::fifos`].
+    pub fifo: usize,
+}
+
+/// Everything about one node that the checks follow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    /// Messages, in the order of the node's sources.
+    pub received: Vec<usize>,
+    /// Messages, in the order of the node's sinks.
+    pub sent: Vec<usize>,
+    pub deps: Vec<Global>,
+    /// Nodes that have this one among their deps.
+    pub dependents: Vec<Global>,
+    pub lane: usize,
+    pub lends: bool,
+}
+
+/// One channel as (source, destination, index).
+type Key = (Rank, Rank, u8);
+
+/// One end's uses of a channel, in order.
+type Uses = Vec<Global>;
+
+/// The whole plan.
+#[derive(Debug)]
+pub(super) struct Joined<'a> {
+    pub plans: &'a [Plan],
+    /// Global number of each rank's first node.
+    pub base: Vec<Global>,
+    pub links: Vec<Links>,
+    /// Nodes of every lane of every rank.
+    pub lanes: Vec<std::ops::Range<Global>>,
+    pub messages: Vec<Message>,
+    pub fifos: Vec<Key>,
+}
+
+impl<'a> Joined<'a> {
+    /// Joins slices that `structure` has checked.
+    pub fn new(plans: &'a [Plan]) -> Result<Joined<'a>, VerifyError> {
+        let mut joined = Joined {
+            plans,
+            base: Vec::new(),
+            links: Vec::new(),
+            lanes: Vec::new(),
+            messages: Vec::new(),
+            fifos: Vec::new(),
+        };
+        for plan in plans {
+            joined.add_slice(plan);
+        }
+        joined.match_messages()?;
+        Ok(joined)
+    }
+
+    /// The slice and the node of a global number.
+    pub fn node(&self, at: Global) -> (&'a Plan, &'a Node) {
+        let rank = self.rank(at);
+        let plan = &self.plans[rank];
+        (plan, &plan.nodes[at - self.base[rank]])
+    }
+
+    /// Whose node it is.
+    pub fn rank(&self, at: Global) -> Rank {
+        self.base.partition_point(|base| *base <= at) - 1
+    }
+
+    /// For errors.
+    pub fn at(&self, at: Global) -> At {
+        let rank = self.rank(at);
+        At::new(&self.plans[rank], (at - self.base[rank]) as NodeId)
+    }
+
+    fn add_slice(&mut self, plan: &Plan) {
+        let base = self.links.len();
+        self.base.push(base);
+        let first_lane = self.lanes.len();
+        self.lanes
+            .extend(plan.lanes.iter().map(|l| base + l.nodes.start as usize..base + l.nodes.end as usize));
+        self.links.extend(plan.nodes.iter().map(|node| Links {
+            deps: plan.deps_of(node).iter().map(|dep| base + *dep as usize).collect(),
+            lane: first_lane + node.lane as usize,
+            lends: plan.lends(node),
+            ..Links::default()
+        }));
+        for at in base..self.links.len() {
+            for dep in self.links[at].deps.clone() {
+                self.links[dep].dependents.push(at);
+            }
+        }
+    }
+
+    fn match_messages(&mut self) -> Result<(), VerifyError> {
+        let (sends, receives) = (self.sends(), self.receives());
+        let mut keys: Vec<_> = sends.keys().chain(receives.keys()).copied().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let none = Vec::new();
+            let (sent, received) = (sends.get(&key).unwrap_or(&none), receives.get(&key).unwrap_or(&none));
+            if sent.len() != received.len() {
+                let (source_rank, destination, index) = key;
+                let (sent, received) = (sent.len(), received.len());
+                return Err(VerifyError::Unmatched { source_rank, destination, index, sent, received });
+            }
+            for (nth, (sender, receiver)) in sent.iter().zip(received).enumerate() {
+                self.check_size(nth, *sender, *receiver)?;
+                let number = self.messages.len();
+                self.links[*sender].sent.push(number);
+                self.links[*receiver].received.push(number);
+                self.messages.push(Message { sender: *sender, receiver: *receiver, fifo: self.fifos.len() });
+            }
+            self.fifos.push(key);
+        }
+        self.order_by_position();
+        Ok(())
+    }
+
+    fn sends(&self) -> BTreeMap<Key, Uses> {
+        let mut uses: BTreeMap<Key, Uses> = BTreeMap::new();
+        for at in 0..self.links.len() {
+            let (plan, node) = self.node(at);
+            for sink in plan.sinks_of(node) {
+                if let Sink::Message { channel } = sink {
+                    let end = plan.channels[*channel as usize];
+                    uses.entry((plan.rank, end.peer, end.index)).or_default().push(at);
+                }
+            }
+        }
+        uses
+    }
+
+    fn receives(&self) -> BTreeMap<Key, Uses> {
+        let mut uses: BTreeMap<Key, Uses> = BTreeMap::new();
+        for at in 0..self.links.len() {
+            let (plan, node) = self.node(at);
+            for source in plan.sources_of(node) {
+                if let Source::Message { channel, .. } = source {
+                    let end = plan.channels[*channel as usize];
+                    uses.entry((end.peer, plan.rank, end.index)).or_default().push(at);
+                }
+            }
+        }
+        uses
+    }
+
+    /// Puts each node's messages in the order of its sources and sinks.
+    fn order_by_position(&mut self) {
+        for at in 0..self.links.len() {
+            let (plan, node) = self.node(at);
+            let incoming = plan.sources_of(node).iter().filter_map(|source| match source {
+                Source::Message { channel, .. } => Some(*channel),
+                Source::Span { .. } => None,
+            });
+            let outgoing = plan.sinks_of(node).iter().filter_map(|sink| match sink {
+                Sink::Message { channel } => Some(*channel),
+                Sink::Span(_) => None,
+            });
+            let key_in =
+                |c: u32| (plan.channels[c as usize].peer, plan.rank, plan.channels[c as usize].index);
+            let key_out =
+                |c: u32| (plan.rank, plan.channels[c as usize].peer, plan.channels[c as usize].index);
+            let received = self.in_order(&self.links[at].received, incoming.map(key_in));
+            let sent = self.in_order(&self.links[at].sent, outgoing.map(key_out));
+            self.links[at].received = received;
+            self.links[at].sent = sent;
+        }
+    }
+
+    fn in_order(&self, messages: &[usize], keys: impl Iterator<Item = Key>) -> Vec<usize> {
+        let mut left = messages.to_vec();
+        keys.filter_map(|key| {
+            let at = left.iter().position(|m| self.fifos[self.messages[*m].fifo] == key)?;
+            Some(left.remove(at))
+        })
+        .collect()
+    }
+
+    fn check_size(&self, nth: usize, sender: Global, receiver: Global) -> Result<(), VerifyError> {
+        let (sent, expected) = (self.sizes(sender), self.sizes(receiver));
+        if sent == expected {
+            return Ok(());
+        }
+        let (sender, receiver) = (self.at(sender), self.at(receiver));
+        let words = |sizes: &[SizeClass]| sizes.iter().map(size_words).collect::<Vec<_>>().join(", ");
+        let difference = format!("{} sent, {} expected", words(&sent), words(&expected));
+        Err(VerifyError::MessageSize { nth, sender, receiver, difference })
+    }
+
+    /// The sizes of the chunks that a node moves.
+    fn sizes(&self, at: Global) -> Vec<SizeClass> {
+        let (plan, node) = self.node(at);
+        sizes(plan, node.extent)
+    }
+
+    /// Every source and sink of a node has the sizes that it says it moves.
+    pub fn check_extents(&self) -> Result<(), VerifyError> {
+        for at in 0..self.links.len() {
+            let (plan, node) = self.node(at);
+            let expected = sizes(plan, node.extent);
+            let sources = plan.sources_of(node).iter().filter_map(|source| match source {
+                Source::Span { span, .. } => Some(*span),
+                Source::Message { .. } => None,
+            });
+            let sinks = plan.sinks_of(node).iter().filter_map(|sink| match sink {
+                Sink::Span(span) => Some(*span),
+                Sink::Message { .. } => None,
+            });
+            if let Some(odd) = sources.chain(sinks).find(|span| sizes(plan, *span) != expected) {
+                let reason = format!("{} moves {:?} and {odd:?}, of other sizes", self.at(at), node.extent);
+                return Err(VerifyError::Malformed { rank: plan.rank, reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sizes(plan: &Plan, span: Span) -> Vec<SizeClass> {
+    let one = |chunk: u32| {
+        let like = match span.buffer {
+            BufferKind::Scratch => plan.scratch[chunk as usize],
+            buffer => Span::new(buffer, chunk, 1),
+        };
+        size_class(plan.collective, plan.rank, plan.parts, like.buffer, like.first, plan.even)
+    };
+    span.chunks().map(one).collect()
+}
+
+fn size_words(size: &SizeClass) -> String {
+    format!("part {} of the block from {} to {}", size.part, size.from, size.to)
+}

@@ -1,0 +1,70 @@
+//! `verify`: proves the joined, frozen slices of all ranks, lane order included.
+//!
+//! In this order: each slice makes sense (`structure`); sends match receives in number, order and size (`joined`); the graph is
+//! acyclic, and does not deadlock in depth + 1 tiles at the channels' real depth, neither where a send is done as soon as it
+//! is copied nor where only once it is received (`order`); nothing is touched in two orders (`race`); every output chunk is
+//! the right expression, the same one on all ranks of an all_reduce (`result`), in place and not.
+
+mod error;
+mod expression;
+#[cfg(test)]
+mod fault_tests;
+mod joined;
+mod order;
+mod places;
+mod race;
+mod result;
+mod structure;
+#[cfg(test)]
+mod tests;
+
+pub use error::{At, Chain, VerifyError};
+
+use joined::Joined;
+use order::{Rules, run};
+
+use crate::plan::Plan;
+
+/// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
+/// be run or drawn without a panic; only [`verify`] shows that it does what it should.
+///
+/// # Errors
+/// [`VerifyError::Malformed`] says what contradicts what.
+pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
+    structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
+}
+
+/// What was proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Nodes of all ranks.
+    pub nodes: usize,
+    /// Messages per tile.
+    pub messages: usize,
+    /// The plan is right only where sends are copied.
+    pub needs_copying: bool,
+}
+
+/// Proves the slices of all ranks, in rank order, for channels that hold `depth` messages.
+///
+/// # Errors
+/// The first fault found, with the nodes that show it.
+pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
+    structure::check(plans)?;
+    let joined = Joined::new(plans)?;
+    joined.check_extents()?;
+    let endless = Rules { tiles: 1, depth: usize::MAX / 2, late: false };
+    let order = run(&joined, endless).map_err(VerifyError::Cycle)?;
+    let real = Rules { tiles: depth + 1, depth, late: false };
+    run(&joined, real).map_err(|chain| VerifyError::Deadlock { depth, chain })?;
+    let late = run(&joined, Rules { late: true, ..real });
+    let needs_copying = late.is_err();
+    if let (Err(chain), false) = (late, plans[0].buffered) {
+        return Err(VerifyError::NeedsCopying(chain));
+    }
+    race::check(&joined, &order)?;
+    for in_place in [false, true] {
+        result::check(&joined, &order, in_place)?;
+    }
+    Ok(Verified { nodes: joined.links.len(), messages: joined.messages.len(), needs_copying })
+}

@@ -1,0 +1,175 @@
+//! Every algorithm at many worlds, and what passes may not change.
+
+use std::collections::BTreeMap;
+
+use hcomm_ops::{DType, ReduceOp};
+
+use super::*;
+use crate::algorithm::{ALGORITHMS, Call, Variant};
+use crate::compile::compile_with;
+use crate::graph::Graph;
+use crate::plan::{Direction, Sink, Source, Span};
+use crate::request::Collective;
+use crate::topology::Topology;
+
+pub(super) fn call(collective: Collective, root: usize, topology: &Topology) -> Call<'_> {
+    Call {
+        collective,
+        dtype: DType::I64,
+        op: ReduceOp::Sum,
+        root,
+        variant: Variant::Even,
+        world: topology.world(),
+        topology,
+    }
+}
+
+pub(super) fn plans(name: &str, call: &Call<'_>) -> Vec<Plan> {
+    let algorithm = crate::algorithm::Algorithm::named(name).expect("a registered algorithm");
+    algorithm.supports(call).expect("a supported call");
+    (0..call.world).map(|rank| compile_with(algorithm, call, rank)).collect()
+}
+
+/// Verifies everything that the topology supports; returns how many plans that was.
+fn verify_all(topology: &Topology) -> usize {
+    let mut count = 0;
+    for algorithm in ALGORITHMS {
+        for collective in algorithm.collectives {
+            let world = topology.world();
+            let roots = if collective.is_rooted() { vec![0, world / 2, world - 1] } else { vec![0] };
+            for root in roots {
+                let call = call(*collective, root, topology);
+                if algorithm.supports(&call).is_err() {
+                    continue;
+                }
+                let plans = plans(algorithm.name, &call);
+                let what = format!("{collective} by {} in a world of {world}, root {root}", algorithm.name);
+                let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(verified.needs_copying, plans[0].buffered, "{what} says whether it needs copying");
+                let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
+                assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
+                count += 1;
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn every_algorithm_at_every_world_up_to_17() {
+    let count: usize = (1..=17).map(|world| verify_all(&Topology::single_host(world))).sum();
+    println!("{count} plans proved");
+    assert!(count > 17 * ALGORITHMS.len(), "{count}");
+}
+
+#[test]
+fn every_algorithm_at_larger_worlds() {
+    let count: usize = [24, 32, 64].map(|world| verify_all(&Topology::single_host(world))).iter().sum();
+    println!("{count} plans proved");
+}
+
+#[test]
+fn every_algorithm_on_several_hosts() {
+    for (hosts, per_host) in [(2, 2), (2, 4), (3, 3), (4, 2), (5, 1)] {
+        verify_all(&Topology::hosts(hosts, per_host));
+    }
+    verify_all(&Topology::from_host_of(&[0, 1, 0, 1, 2, 2]));
+    verify_all(&Topology::from_host_of(&[0, 0, 1]));
+    let gpus = include_str!("../../tests/data/two-hosts-four-gpus-two-nics.json");
+    verify_all(&Topology::parse(gpus).expect("a good file"));
+}
+
+/// (source, destination, index) and, per end, the sizes of its messages in order.
+type Traffic = BTreeMap<(usize, usize, u8), [Vec<Vec<Span>>; 2]>;
+
+/// What an algorithm writes, before any pass: the whole graph's messages, as both ends see them.
+fn written(name: &str, call: &Call<'_>) -> Traffic {
+    let algorithm = crate::algorithm::Algorithm::named(name).expect("a registered algorithm");
+    let mut traffic = Traffic::new();
+    for rank in 0..call.world {
+        let graph = algorithm.build(call, rank);
+        for op in graph.ops.node_weights() {
+            let sizes = sizes(&graph, op.extent);
+            op.ends_out()
+                .for_each(|e| traffic.entry((rank, e.peer, e.index)).or_default()[0].push(sizes.clone()));
+            op.ends_in()
+                .for_each(|e| traffic.entry((e.peer, rank, e.index)).or_default()[1].push(sizes.clone()));
+        }
+    }
+    traffic
+}
+
+fn sizes(graph: &Graph, extent: Span) -> Vec<Span> {
+    extent.chunks().filter_map(|chunk| graph.like(Span::new(extent.buffer, chunk, 1))).collect()
+}
+
+/// What separately frozen slices send and receive.
+fn frozen(plans: &[Plan]) -> Traffic {
+    let mut traffic = Traffic::new();
+    for plan in plans {
+        for node in &plan.nodes {
+            let like = |chunk: u32| match node.extent.buffer {
+                crate::BufferKind::Scratch => plan.scratch[chunk as usize],
+                buffer => Span::new(buffer, chunk, 1),
+            };
+            let sizes: Vec<Span> = node.extent.chunks().map(like).collect();
+            let incoming = plan.sources_of(node).iter().filter_map(|source| match source {
+                Source::Message { channel, .. } => Some(*channel),
+                Source::Span { .. } => None,
+            });
+            let outgoing = plan.sinks_of(node).iter().filter_map(|sink| match sink {
+                Sink::Message { channel } => Some(*channel),
+                Sink::Span(_) => None,
+            });
+            for channel in incoming.chain(outgoing) {
+                let end = plan.channels[channel as usize];
+                let (key, way) = match end.direction {
+                    Direction::Out => ((plan.rank, end.peer, end.index), 0),
+                    Direction::In => ((end.peer, plan.rank, end.index), 1),
+                };
+                traffic.entry(key).or_default()[way].push(sizes.clone());
+            }
+        }
+    }
+    traffic
+}
+
+/// Chunks by part: input and output chunks of one part are equally long where blocks are.
+fn by_part(mut traffic: Traffic, parts: u32) -> Traffic {
+    for chunk in traffic.values_mut().flatten().flatten().flatten() {
+        *chunk = Span::input(chunk.first % parts);
+    }
+    traffic
+}
+
+#[test]
+fn joined_slices_are_exactly_the_whole_graph() {
+    for topology in
+        [Topology::single_host(2), Topology::single_host(7), Topology::single_host(8), Topology::hosts(2, 3)]
+    {
+        for algorithm in ALGORITHMS {
+            for collective in algorithm.collectives {
+                let call = call(*collective, 0, &topology);
+                if algorithm.supports(&call).is_err() {
+                    continue;
+                }
+                let plans = plans(algorithm.name, &call);
+                let whole = by_part(written(algorithm.name, &call), plans[0].parts);
+                let joined = by_part(frozen(&plans), plans[0].parts);
+                assert_eq!(joined, whole, "{collective} by {} in {}", algorithm.name, call.world);
+                assert!(joined.values().all(|[sent, received]| sent == received));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slice_of_a_large_world_is_in_proportion_to_its_own_nodes() {
+    let topology = Topology::single_host(4096);
+    let call = call(Collective::AllReduce, 0, &topology);
+    let ring = crate::algorithm::Algorithm::named("ring").expect("a registered algorithm");
+    let plan = compile_with(ring, &call, 17);
+    assert_eq!(plan.nodes.len(), 2 * 4096);
+    assert_eq!(plan.scratch.len(), 0, "every partial is passed on in a message");
+    assert!(plan.deps.len() < 8, "lane order says the rest: {}", plan.deps.len());
+}

@@ -1,0 +1,104 @@
+//! Two hosts of four GPUs and two NICs: where the nodes of a hierarchical all_reduce go, in the plan and in the drawing.
+
+use hcomm_ops::{DType, ReduceOp};
+use hcomm_planner::topology::LinkClass;
+use hcomm_planner::{
+    Choice, Collective, Costs, LaneKind, Node, Plan, Request, Sink, Source, Topology, compile_all, export,
+    verify,
+};
+
+fn topology() -> Topology {
+    Topology::parse(include_str!("data/two-hosts-four-gpus-two-nics.json")).expect("a good file")
+}
+
+fn plans(topology: &Topology) -> Vec<Plan> {
+    let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 1 << 20);
+    let choice = Choice::new(topology, Costs::default());
+    compile_all(&request.with_algorithm("hierarchical"), topology, &choice).expect("a supported call")
+}
+
+/// The peers that a node exchanges messages with.
+fn peers(plan: &Plan, node: &Node) -> Vec<usize> {
+    let incoming = plan.sources_of(node).iter().filter_map(|source| match source {
+        Source::Message { channel, .. } => Some(*channel),
+        Source::Span { .. } => None,
+    });
+    let outgoing = plan.sinks_of(node).iter().filter_map(|sink| match sink {
+        Sink::Message { channel } => Some(*channel),
+        Sink::Span(_) => None,
+    });
+    incoming.chain(outgoing).map(|channel| plan.channels[channel as usize].peer).collect()
+}
+
+/// The number of the GPU and of the NIC on its socket, by the way the file lists them.
+fn devices(rank: usize) -> (u32, u32) {
+    let (host, local) = (rank / 4, rank % 4);
+    ((host * 4 + local) as u32, (host * 2 + local / 2) as u32)
+}
+
+#[test]
+fn every_reduce_is_on_a_stream_and_every_cross_host_message_on_the_nearest_nic() {
+    let topology = topology();
+    let plans = plans(&topology);
+    let (mut reduces, mut crossing) = (0, 0);
+    for plan in &plans {
+        let (gpu, nic) = devices(plan.rank);
+        for node in &plan.nodes {
+            let kind = plan.lanes[node.lane as usize].kind;
+            let far: Vec<_> = peers(plan, node)
+                .into_iter()
+                .filter(|p| topology.link(plan.rank, *p) == LinkClass::Remote)
+                .collect();
+            if node.sources.len() > 1 {
+                assert_eq!(kind, LaneKind::Stream { gpu, priority: 0 }, "rank {}", plan.rank);
+                reduces += 1;
+            }
+            if let [peer] = far[..] {
+                assert_eq!(kind, LaneKind::QueuePair { nic, peer }, "rank {}", plan.rank);
+                crossing += 1;
+            } else {
+                assert!(matches!(kind, LaneKind::Stream { .. }), "{kind:?}");
+                assert_eq!(far.len(), 0);
+            }
+        }
+    }
+    assert_eq!(reduces, 8 * (2 + 1), "per rank: two chunks inside the host, one across");
+    assert_eq!(crossing, 8 * 2 * 2, "per rank: one chunk each way in both phases");
+}
+
+#[test]
+fn the_plan_is_proved() {
+    let plans = plans(&topology());
+    let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{error}"));
+    assert!(!verified.needs_copying);
+}
+
+#[test]
+fn it_is_drawn_so() {
+    let plans = plans(&topology());
+    let dot = export::dot(&plans, None);
+    let mut lane = "";
+    let (mut reduces, mut crossing) = (0, 0);
+    for line in dot.lines().map(str::trim) {
+        if line.starts_with("label=\"lane ") {
+            lane = line;
+        }
+        let Some((_, label)) = line.split_once("[label=\"") else { continue };
+        if label.contains(": reduce") || label.contains("recv-reduce") {
+            assert!(lane.contains("stream of gpu"), "{line} is in {lane}");
+            reduces += 1;
+        }
+        if lane.contains("queue pair of nic") {
+            crossing += 1;
+        }
+    }
+    assert_eq!(reduces, 24);
+    // The legend has no lane of its own, and comes last.
+    assert!(crossing >= 32, "{crossing}");
+    for rank in 0..8 {
+        let (_, nic) = devices(rank);
+        assert!(dot.contains(&format!("queue pair of nic {nic} to rank {}", (rank + 4) % 8)));
+    }
+    let svg = export::svg(&plans, None);
+    assert!(svg.contains("stream of gpu 7") && svg.contains("queue pair of nic 3 to rank 3"));
+}

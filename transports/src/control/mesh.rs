@@ -1,0 +1,171 @@
+//! [`MeshControl`]: the control plane between processes: one connection for each pair of ranks, all served by one thread.
+//!
+//! Every rank sees with its own eyes that another has left (a goodbye on their connection, after that rank's messages) or is lost
+//! (the end of the stream without one, or the end of its process). So no rank is needed for the others to hear of each other, and
+//! nothing stops working when any one of them goes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use hcomm_ops::Rank;
+use tokio::sync::{mpsc, watch};
+
+use super::frame::Frame;
+use super::peer::{Peer, drive_peer};
+use super::socket::Socket;
+use super::watch::Watch;
+use super::{Control, Event, Handler, MAX_BODY_BYTES};
+
+/// Bytes that may wait for a peer that does not read; what comes beyond is dropped.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// How long a control that is dropped waits for its thread.
+const THREAD_END: Duration = Duration::from_secs(1);
+
+/// What the control thread needs of a peer.
+pub(crate) struct Connected {
+    /// Who it is.
+    pub(crate) peer: Rank,
+    /// The proved connection, between two frames.
+    pub(crate) socket: Socket,
+    /// Its process, where it is on this host.
+    pub(crate) watch: Watch,
+}
+
+/// One rank's end.
+pub(crate) struct MeshControl {
+    rank: Rank,
+    handler: Handler,
+    peers: HashMap<Rank, Outgoing>,
+    gate: Arc<AtomicBool>,
+    stop: watch::Sender<bool>,
+    thread: ThreadId,
+    ended: Receiver<()>,
+}
+
+/// The part that stays on the control thread.
+pub(crate) struct MeshTasks {
+    peers: Vec<Peer>,
+    stop: watch::Receiver<bool>,
+    /// Dropped when the thread is through.
+    _ended: Sender<()>,
+}
+
+struct Outgoing {
+    queue: mpsc::UnboundedSender<Order>,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+/// What a peer's writer is told to do.
+pub(crate) enum Order {
+    /// Write this.
+    Write(Frame),
+    /// Write a goodbye and drop the sender once the peer's system has it.
+    Goodbye(u64, Sender<()>),
+}
+
+impl MeshControl {
+    /// The two halves; to be called on the control thread, which is then to run the second.
+    pub(crate) fn new(rank: Rank, handler: Handler, connected: Vec<Connected>) -> (Self, MeshTasks) {
+        let gate = Arc::new(AtomicBool::new(true));
+        let (stop, stopped) = watch::channel(false);
+        let (ending, ended) = bounded(0);
+        let (mut peers, mut tasks) = (HashMap::new(), Vec::new());
+        for Connected { peer, socket, watch } in connected {
+            let (queue, orders) = mpsc::unbounded_channel();
+            let queued_bytes = Arc::new(AtomicUsize::new(0));
+            peers.insert(peer, Outgoing { queue, queued_bytes: Arc::clone(&queued_bytes) });
+            let handler = guarded(&handler, &gate);
+            tasks.push(Peer { rank: peer, socket, watch, orders, queued_bytes, handler });
+        }
+        let thread = std::thread::current().id();
+        let control =
+            MeshControl { rank, handler: guarded(&handler, &gate), peers, gate, stop, thread, ended };
+        (control, MeshTasks { peers: tasks, stop: stopped, _ended: ending })
+    }
+}
+
+impl MeshTasks {
+    /// Serves the connections until the control is dropped.
+    pub(crate) async fn drive(mut self) {
+        let mut tasks = tokio::task::JoinSet::new();
+        for peer in self.peers.drain(..) {
+            tasks.spawn(drive_peer(peer));
+        }
+        // An error means that the control is gone, too.
+        let _ = self.stop.wait_for(|stop| *stop).await;
+    }
+}
+
+impl Control for MeshControl {
+    fn send(&self, to: Rank, body: Bytes) {
+        if body.len() > MAX_BODY_BYTES {
+            tracing::error!(
+                to,
+                bytes = body.len(),
+                "a control message longer than {MAX_BODY_BYTES} bytes is dropped"
+            );
+        } else if to == self.rank {
+            (self.handler)(Event::Message { from: to, body });
+        } else if let Some(peer) = self.peers.get(&to) {
+            peer.send(to, body);
+        }
+    }
+
+    fn leave(&self, last: u64, deadline: Instant) {
+        self.gate.store(false, Ordering::SeqCst);
+        let (done, all_done) = bounded::<()>(0);
+        for peer in self.peers.values() {
+            // The queue of a peer that is gone is closed: nobody is left to say goodbye to.
+            let _ = peer.queue.send(Order::Goodbye(last, done.clone()));
+        }
+        drop(done);
+        // Nothing is ever sent: the channel closes when every goodbye is through.
+        let _ = all_done.recv_deadline(deadline);
+    }
+}
+
+impl Drop for MeshControl {
+    fn drop(&mut self) {
+        self.gate.store(false, Ordering::SeqCst);
+        let _ = self.stop.send(true);
+        if std::thread::current().id() != self.thread {
+            let _ = self.ended.recv_timeout(THREAD_END);
+        }
+    }
+}
+
+impl Outgoing {
+    fn send(&self, to: Rank, body: Bytes) {
+        let bytes = body.len();
+        if self.queued_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            tracing::warn!(
+                to,
+                bytes,
+                "the peer does not read its control connection; a message to it is dropped"
+            );
+        } else {
+            let _ = self.queue.send(Order::Write(Frame::Message(body)));
+        }
+    }
+}
+
+/// The handler until this rank has left.
+fn guarded(handler: &Handler, gate: &Arc<AtomicBool>) -> Handler {
+    let (handler, gate) = (Arc::clone(handler), Arc::clone(gate));
+    Arc::new(move |event| {
+        if gate.load(Ordering::SeqCst) {
+            handler(event);
+        }
+    })
+}
+
+/// A thread named for its work.
+pub(crate) fn spawn_control_thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("hcomm-control".to_owned()).spawn(body)
+}

@@ -1,0 +1,75 @@
+//! [`Host`]: what tells whether two ranks can share memory and see each other's processes.
+
+use std::fs;
+
+/// Where a rank runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Host {
+    /// Its name, for people; two containers of one machine may have different ones.
+    pub name: String,
+    /// Differs from machine to machine and boot to boot.
+    pub boot: String,
+    /// The network namespace: Unix sockets without a file reach as far as it does.
+    pub network: String,
+    /// The process namespace: process numbers mean the same as far as it reaches.
+    pub processes: String,
+}
+
+impl Host {
+    /// Where this process runs. What the system does not tell is empty, and then equal to nobody's.
+    pub fn of_this_process() -> Self {
+        Host {
+            name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
+            network: namespace("net"),
+            processes: namespace("pid"),
+        }
+    }
+
+    /// Whether the two run on one machine.
+    pub fn shares_machine(&self, other: &Host) -> bool {
+        !self.boot.is_empty() && self.boot == other.boot
+    }
+
+    /// Why the two cannot try each other's Unix socket, if so.
+    pub(super) fn why_no_unix_socket(&self, other: &Host) -> Option<String> {
+        if !self.shares_machine(other) {
+            return Some(format!("they are on different machines ({} and {})", self.name, other.name));
+        }
+        let shares_network = !self.network.is_empty() && self.network == other.network;
+        (!shares_network).then(|| "their network namespaces differ".to_owned())
+    }
+
+    /// Whether a process number of the one means the same to the other.
+    pub(super) fn shares_processes(&self, other: &Host) -> bool {
+        self.shares_machine(other) && !self.processes.is_empty() && self.processes == other.processes
+    }
+}
+
+fn namespace(kind: &str) -> String {
+    fs::read_link(format!("/proc/self/ns/{kind}"))
+        .map(|link| link.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_of_one_machine_are_told_apart() {
+        let here =
+            Host { name: "a".into(), boot: "1".into(), network: "net:1".into(), processes: "pid:1".into() };
+        let other = Host { network: "net:2".into(), processes: "pid:2".into(), ..here.clone() };
+        assert_eq!(here.why_no_unix_socket(&here), None);
+        assert_eq!(here.why_no_unix_socket(&other).unwrap(), "their network namespaces differ");
+        assert!(!here.shares_processes(&other));
+        let far = Host { name: "b".into(), boot: "2".into(), ..here.clone() };
+        assert_eq!(here.why_no_unix_socket(&far).unwrap(), "they are on different machines (a and b)");
+    }
+
+    #[test]
+    fn an_unknown_machine_is_nobodys() {
+        assert!(!Host::default().shares_machine(&Host::default()));
+    }
+}

@@ -1,0 +1,111 @@
+//! Connects this rank with every other: the higher rank of a pair connects, the lower one accepts.
+//!
+//! Two ranks that can open each other's Unix socket share one connection, over which the memory is handed and which then carries
+//! control frames. Others have two TCP connections, one for control frames and one for the wire.
+
+use std::sync::Arc;
+
+use hcomm_ops::Rank;
+use tokio::net::TcpStream;
+use tokio::task::{self, JoinSet};
+use tokio::time::sleep_until;
+
+use super::connect::Connector;
+use super::context::Context;
+use super::doorman::Doorman;
+use super::error::JoinError;
+use super::lobby::Lobby;
+use super::local::Local;
+use super::roster::{Member, Route};
+use crate::control::socket::Socket;
+use crate::wire::WireConfig;
+use crate::{AnyWire, Doorbell};
+
+/// A connected pair, seen from one side.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) peer: Rank,
+    pub(super) control: Socket,
+    pub(super) data: Data,
+    pub(super) route: Route,
+}
+
+/// What a wire is built on.
+#[derive(Debug)]
+pub(super) enum Data {
+    Tcp(TcpStream),
+    Shm(Box<AnyWire>),
+}
+
+/// Connects with all others, or says with whom it could not. With the pairs comes the place where this rank sleeps.
+pub(super) async fn connect_all(
+    context: &Arc<Context>,
+    doorman: &mut Doorman,
+    members: &[Member],
+    config: WireConfig,
+) -> Result<(Vec<Pair>, Doorbell), JoinError> {
+    let local = Local::new(context, members, config)?.map(Arc::new);
+    let mut lobby = Lobby::new(context, local.clone(), config);
+    let pairs =
+        meet_all(context, doorman, &mut lobby, connect_lower(context, &local, members, config)).await?;
+    lobby.close().await;
+    Ok((pairs, doorbell(local)?))
+}
+
+/// Begins to connect with the lower ranks.
+fn connect_lower(
+    context: &Arc<Context>,
+    local: &Option<Arc<Local>>,
+    members: &[Member],
+    config: WireConfig,
+) -> JoinSet<Result<Pair, JoinError>> {
+    let (mut tasks, members) = (JoinSet::new(), Arc::<[Member]>::from(members));
+    for peer in 0..context.rank {
+        let (context, members, local) = (Arc::clone(context), Arc::clone(&members), local.clone());
+        tasks.spawn(Connector { context, members, local, config, peer }.connect());
+    }
+    tasks
+}
+
+async fn meet_all(
+    context: &Context,
+    doorman: &mut Doorman,
+    lobby: &mut Lobby,
+    mut tasks: JoinSet<Result<Pair, JoinError>>,
+) -> Result<Vec<Pair>, JoinError> {
+    let mut pairs = Vec::new();
+    while pairs.len() + 1 < context.world {
+        tokio::select! {
+            proved = doorman.next() => lobby.greet(proved),
+            pair = lobby.next() => pairs.push(pair?),
+            Some(connected) = tasks.join_next() => pairs.push(finished(context, connected)?),
+            () = sleep_until(context.until) => return Err(unconnected(context, &pairs)),
+        }
+    }
+    Ok(pairs)
+}
+
+fn finished(
+    context: &Context,
+    connected: Result<Result<Pair, JoinError>, task::JoinError>,
+) -> Result<Pair, JoinError> {
+    connected.unwrap_or_else(|error| {
+        Err(JoinError::Pair { rank: context.rank, peer: context.rank, cause: error.to_string() })
+    })
+}
+
+fn unconnected(context: &Context, pairs: &[Pair]) -> JoinError {
+    let is_absent = |&peer: &Rank| peer != context.rank && pairs.iter().all(|pair| pair.peer != peer);
+    let peers = (0..context.world).filter(is_absent).collect();
+    JoinError::Unconnected { rank: context.rank, peers, within: context.within }
+}
+
+fn doorbell(local: Option<Arc<Local>>) -> Result<Doorbell, JoinError> {
+    match local {
+        Some(local) => {
+            let local = Arc::into_inner(local).expect("connectors and lobby, which shared it, are gone");
+            Ok(local.into_doorbell())
+        }
+        None => Doorbell::new().map_err(JoinError::system("make a doorbell")),
+    }
+}

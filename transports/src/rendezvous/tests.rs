@@ -1,0 +1,380 @@
+//! Ranks that are threads come together over the loopback interface, or fail to, all with the same words.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::{Dimensions, Join, JoinError, Route, Session, Token, Transports, join};
+use crate::control::{Event, Handler};
+use crate::wire::{Arrival, Key, Sent, Wire, WireConfig, Word};
+
+const CONFIG: WireConfig = WireConfig { ports: 33, depth: 4, slot_bytes: 4096 };
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Log = Arc<Mutex<Vec<Event>>>;
+type Outcome = Result<(Session, Log), JoinError>;
+
+fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+fn part(rank: usize, world: usize, address: SocketAddr) -> (Join, Log) {
+    let log = Log::default();
+    let events = Arc::clone(&log);
+    let join = Join {
+        rank,
+        world,
+        address: address.to_string(),
+        listener: None,
+        token: Token::new(b"the token of this test"),
+        deadline: PATIENCE,
+        transports: Transports::Tcp,
+        settings: Bytes::from(format!("settings of rank {rank}")),
+        interfaces: "".parse().unwrap(),
+        handler: Arc::new(move |event| events.lock().unwrap().push(event)) as Handler,
+        dimensions: Box::new(|_, _| Dimensions { wire: CONFIG, tcp: Default::default() }),
+    };
+    (join, log)
+}
+
+/// Lets the ranks come together, each as `change` has it; by position in `ranks`.
+fn meet(ranks: &[usize], world: usize, change: impl Fn(&mut Join) + Sync) -> Vec<Outcome> {
+    let (listener, address) = listener();
+    let listener = Mutex::new(Some(listener));
+    std::thread::scope(|scope| {
+        let start = |&rank: &usize| {
+            let (listener, change) = (&listener, &change);
+            scope.spawn(move || {
+                let (mut own, log) = part(rank, world, address);
+                if rank == 0 {
+                    own.listener = listener.lock().unwrap().take();
+                }
+                change(&mut own);
+                join(own).map(|session| (session, log))
+            })
+        };
+        let threads: Vec<_> = ranks.iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn all(world: usize) -> Vec<usize> {
+    (0..world).collect()
+}
+
+fn error(outcome: &Outcome) -> String {
+    outcome.as_ref().map(|(session, _)| format!("{session:?}")).expect_err("the rendezvous fails").to_string()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not happen within 10 s");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// One message each way between all pairs.
+fn exchange(sessions: &mut [Session]) {
+    let key = Key { port: 32, word: Word { operation: 9, fingerprint: 9 } };
+    for session in sessions.iter_mut() {
+        for wire in session.endpoint.wires.iter_mut().flatten() {
+            assert_eq!(wire.send_from(key, &[], false), Sent::Done);
+        }
+    }
+    for session in sessions.iter_mut() {
+        for wire in session.endpoint.wires.iter_mut().flatten() {
+            until("a message", || {
+                wire.progress();
+                matches!(wire.poll(key, 0), Arrival::Here(_))
+            });
+            wire.release(32);
+        }
+    }
+}
+
+fn succeeded(outcomes: Vec<Outcome>) -> (Vec<Session>, Vec<Log>) {
+    outcomes.into_iter().map(|outcome| outcome.expect("the rendezvous succeeds")).unzip()
+}
+
+#[test]
+fn worlds_come_together_and_every_pair_is_connected() {
+    for world in [1, 2, 3, 5] {
+        let (mut sessions, logs) = succeeded(meet(&all(world), world, |_| {}));
+        exchange(&mut sessions);
+        for (rank, session) in sessions.iter().enumerate() {
+            assert_eq!(session.agreed.settings, "settings of rank 0");
+            assert_eq!(session.roster.members.len(), world);
+            assert_eq!(session.roster.neighbours(rank), all(world));
+            assert!(session.roster.routes[rank].is_none() && session.endpoint.wires[rank].is_none());
+            session.control.send((rank + 1) % world, Bytes::from(format!("from {rank}")));
+        }
+        for (rank, log) in logs.iter().enumerate() {
+            let from = (rank + world - 1) % world;
+            let expected = Event::Message { from, body: Bytes::from(format!("from {from}")) };
+            until("a control message", || log.lock().unwrap().first() == Some(&expected));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_has_left_and_one_that_is_dropped_is_lost() {
+    let (mut sessions, logs) = succeeded(meet(&all(3), 3, |_| {}));
+    sessions[0].control.send(2, Bytes::from_static(b"last words"));
+    sessions[0].control.leave(42, Instant::now() + PATIENCE);
+    drop(sessions.remove(0));
+    let said = Event::Message { from: 0, body: Bytes::from_static(b"last words") };
+    let left = Event::Left { rank: 0, last: 42 };
+    until("rank 2 to hear of it", || *logs[2].lock().unwrap() == [said.clone(), left.clone()]);
+    drop(sessions.remove(0));
+    until("rank 2 to hear of the loss", || logs[2].lock().unwrap().len() == 3);
+    let events = logs[2].lock().unwrap();
+    let Event::Lost { rank: 1, cause } = &events[2] else { panic!("expected a loss, got {events:?}") };
+    assert_eq!(cause, "it closed its connection without a goodbye");
+    assert!(logs[0].lock().unwrap().is_empty());
+}
+
+#[test]
+fn many_communicators_come_and_go() {
+    for round in 0..200 {
+        let (mut sessions, logs) = succeeded(meet(&all(2), 2, |_| {}));
+        if round % 10 == 0 {
+            exchange(&mut sessions);
+        }
+        std::thread::scope(|scope| {
+            for session in sessions {
+                scope.spawn(move || session.control.leave(round, Instant::now() + PATIENCE));
+            }
+        });
+        for (rank, log) in logs.iter().enumerate() {
+            let events = log.lock().unwrap();
+            let is_goodbye = |event: &Event| *event == Event::Left { rank: 1 - rank, last: round };
+            assert!(events.iter().all(is_goodbye), "round {round}: {events:?}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_never_come_are_named_by_all() {
+    let outcomes = meet(&[0, 1, 3, 4], 6, |join| join.deadline = Duration::from_millis(600));
+    for outcome in &outcomes {
+        assert_eq!(error(outcome), "ranks 2, 5 did not arrive within 0.6 s");
+    }
+}
+
+#[test]
+fn a_member_whose_deadline_comes_first_names_them_too() {
+    let outcomes = meet(&[0, 1], 3, |join| {
+        join.deadline = Duration::from_millis(if join.rank == 0 { 9000 } else { 500 })
+    });
+    assert_eq!(error(&outcomes[1]), "rank 2 did not arrive within 0.5 s");
+    assert!(error(&outcomes[0]).starts_with("rank 2 did not arrive within"), "{}", error(&outcomes[0]));
+}
+
+#[test]
+fn without_rank_zero_its_address_is_named() {
+    let (listener, address) = listener();
+    drop(listener);
+    let (mut own, _) = part(1, 2, address);
+    own.deadline = Duration::from_millis(300);
+    let text = join(own).unwrap_err().to_string();
+    assert!(text.starts_with("rank 0 did not arrive within 0.3 s: "), "{text}");
+    assert!(text.contains(&address.to_string()), "{text}");
+}
+
+#[test]
+fn rank_zero_may_come_late() {
+    let (listener, address) = listener();
+    drop(listener);
+    std::thread::scope(|scope| {
+        let early = scope.spawn(move || join(part(1, 2, address).0));
+        std::thread::sleep(Duration::from_millis(300));
+        let late = scope.spawn(move || join(part(0, 2, address).0));
+        late.join().unwrap().unwrap();
+        early.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_wrong_token_is_refused_and_tells_nothing() {
+    let outcomes = meet(&[0, 1, 2], 3, |join| {
+        join.deadline = Duration::from_millis(800);
+        if join.rank == 2 {
+            join.token = Token::new(b"a guess");
+        }
+    });
+    assert!(
+        error(&outcomes[2]).ends_with("it does not accept the job token of this process"),
+        "{}",
+        error(&outcomes[2])
+    );
+    let text = error(&outcomes[0]);
+    assert!(text.starts_with("rank 2 did not arrive within 0.8 s (refused meanwhile: 127.0.0.1:"), "{text}");
+    assert!(text.ends_with("because it does not know the job token of this process)"), "{text}");
+    assert_eq!(error(&outcomes[1]), "rank 2 did not arrive within 0.8 s");
+}
+
+#[test]
+fn wrong_numbers_are_named_on_both_sides() {
+    let outcomes = meet(&[0, 1], 2, |join| join.world = if join.rank == 1 { 4 } else { 2 });
+    for outcome in &outcomes {
+        let text = error(outcome);
+        assert!(text.starts_with("rank 1 (at 127.0.0.1:"), "{text}");
+        assert!(text.ends_with("was started for a world of 4, rank 0 for one of 2"), "{text}");
+    }
+    let outcomes = meet(&[0, 1, 1], 3, |_| {});
+    for outcome in &outcomes {
+        assert!(error(outcome).starts_with("two processes say that they are rank 1: "), "{}", error(outcome));
+    }
+    let outcomes = meet(&[3], 3, |_| {});
+    assert_eq!(error(&outcomes[0]), "rank 3 is outside a world of 3; ranks are 0 to world size - 1");
+}
+
+#[test]
+fn dimensions_that_differ_are_named_by_all() {
+    let outcomes = meet(&all(3), 3, |join| {
+        let slot_bytes = if join.rank == 1 { 256 } else { 128 };
+        join.dimensions = Box::new(move |_, _| Dimensions {
+            wire: WireConfig { slot_bytes, ..CONFIG },
+            tcp: Default::default(),
+        });
+    });
+    for outcome in &outcomes {
+        assert!(error(outcome).contains("cannot connect with rank"), "{}", error(outcome));
+        assert!(error(outcome).contains("slot_bytes: 256"), "{}", error(outcome));
+    }
+}
+
+#[test]
+fn a_rank_that_vanishes_meanwhile_is_named() {
+    let outcomes = std::thread::scope(|scope| {
+        let (listener, address) = listener();
+        let (mut zero, _) = part(0, 3, address);
+        zero.listener = Some(listener);
+        let zero = scope.spawn(move || join(zero));
+        let one = scope.spawn(move || join(part(1, 3, address).0));
+        let two = scope.spawn(move || {
+            let (mut own, _) = part(2, 3, address);
+            own.dimensions = Box::new(|_, _| panic!("this rank dies here (on purpose)"));
+            own.deadline = Duration::from_millis(100);
+            join(own)
+        });
+        let _ = two.join().unwrap().unwrap_err();
+        [zero.join().unwrap(), one.join().unwrap()]
+    });
+    for outcome in outcomes {
+        let text = outcome.unwrap_err().to_string();
+        assert_eq!(text, "rank 2 vanished during the rendezvous: it closed the connection");
+    }
+}
+
+#[test]
+fn strangers_disturb_nobody() {
+    let (listener, address) = listener();
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for (at, stranger) in silent.iter_mut().enumerate() {
+        let _ = stranger.write_all(&b"hcomm\r\n\x1a\x01\0\0\0 and then too little"[..at]);
+    }
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 5000], &[0; 44]] {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        let _ = stranger.write_all(garbage);
+    }
+    std::thread::scope(|scope| {
+        let (mut zero, _) = part(0, 3, address);
+        zero.listener = Some(listener);
+        let zero = scope.spawn(move || join(zero));
+        let others: Vec<_> = (1..3).map(|rank| scope.spawn(move || join(part(rank, 3, address).0))).collect();
+        zero.join().unwrap().unwrap();
+        others.into_iter().for_each(|other| drop(other.join().unwrap().unwrap()));
+    });
+    let mut answer = Vec::new();
+    silent[0].read_to_end(&mut answer).unwrap_or_default();
+    assert!(answer.is_empty(), "a stranger was told {answer:?}");
+}
+
+#[test]
+fn another_version_is_refused_at_the_handshake_and_named() {
+    let (listener, address) = listener();
+    let (mut zero, _) = part(0, 2, address);
+    zero.listener = Some(listener);
+    zero.deadline = Duration::from_millis(500);
+    let zero = std::thread::spawn(move || join(zero));
+    let mut other = TcpStream::connect(address).unwrap();
+    other.write_all(&[&b"hcomm\r\n\x1a"[..], &77_u32.to_le_bytes(), &[1; 32]].concat()).unwrap();
+    let mut hello = [0; 44];
+    other.read_exact(&mut hello).unwrap();
+    assert_eq!(hello[8..12], 1_u32.to_le_bytes());
+    let text = zero.join().unwrap().unwrap_err().to_string();
+    assert!(text.contains("because it speaks protocol version 77, this process version 1"), "{text}");
+}
+
+#[test]
+fn tcp_within_a_host_says_why() {
+    let (sessions, _) = succeeded(meet(&all(2), 2, |_| {}));
+    let route = Some(Route::Tcp { why_not_shm: "rank 0 is to use TCP only".to_owned() });
+    assert_eq!([&sessions[0].roster.routes[1], &sessions[1].roster.routes[0]], [&route, &route]);
+}
+
+#[test]
+fn ranks_of_one_host_share_memory() {
+    for world in [2, 3, 5] {
+        let (mut sessions, logs) =
+            succeeded(meet(&all(world), world, |join| join.transports = Transports::Auto));
+        exchange(&mut sessions);
+        for session in &sessions {
+            assert!(session.roster.routes.iter().flatten().all(|route| *route == Route::Shm), "{session:?}");
+            session.control.send(0, Bytes::from_static(b"hello"));
+        }
+        until("the messages", || logs[0].lock().unwrap().len() == world);
+        let last = sessions.pop().unwrap();
+        last.control.leave(5, Instant::now() + PATIENCE);
+        drop(last);
+        let left = Event::Left { rank: world - 1, last: 5 };
+        until("the goodbye", || {
+            logs[..world - 1].iter().all(|log| log.lock().unwrap().last() == Some(&left))
+        });
+    }
+}
+
+#[test]
+fn ranks_that_share_memory_and_ranks_that_do_not_come_together() {
+    let (mut sessions, _) = succeeded(meet(&all(4), 4, |join| {
+        join.transports = if join.rank == 1 { Transports::Tcp } else { Transports::Auto };
+    }));
+    exchange(&mut sessions);
+    let why_not_shm = "rank 1 is to use TCP only".to_owned();
+    let tcp = Some(Route::Tcp { why_not_shm });
+    let shm = Some(Route::Shm);
+    assert_eq!(sessions[0].roster.routes, [None, tcp.clone(), shm.clone(), shm.clone()]);
+    assert_eq!(sessions[3].roster.routes, [shm.clone(), tcp, shm, None]);
+}
+
+#[test]
+fn memory_that_must_be_shared_and_cannot_is_an_error_of_all() {
+    let outcomes = meet(&all(3), 3, |join| {
+        join.transports = if join.rank == 1 { Transports::Tcp } else { Transports::Shm };
+    });
+    for outcome in &outcomes {
+        let text = error(outcome);
+        assert!(text.ends_with("rank 1: they cannot share memory: rank 1 is to use TCP only"), "{text}");
+    }
+}
+
+#[test]
+fn more_memory_than_there_is_is_an_error_of_all() {
+    let outcomes = meet(&all(2), 2, |join| {
+        join.transports = Transports::Auto;
+        join.dimensions = Box::new(|_, _| {
+            let wire = WireConfig { ports: 33, depth: 1 << 16, slot_bytes: 1 << 30 };
+            Dimensions { wire, tcp: Default::default() }
+        });
+    });
+    for outcome in &outcomes {
+        assert!(error(outcome).contains("cannot make its shared memory: "), "{}", error(outcome));
+    }
+}

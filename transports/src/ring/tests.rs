@@ -1,0 +1,181 @@
+//! What the conformance suite cannot see from outside: which memory a ring uses, and what a hostile peer can do to it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hcomm_ops::StableBuffer;
+
+use super::{Ends, Layout, Region, RingWire};
+use crate::mapping::Mapping;
+use crate::{Arrival, Doorbell, Key, Room, Sent, Wire, WireConfig, Word};
+
+const CONFIG: WireConfig = WireConfig { ports: 33, depth: 4, slot_bytes: 8192 };
+
+fn pair(config: WireConfig) -> ([RingWire; 2], Arc<Mapping>) {
+    let layout = Layout::new(config).unwrap();
+    let mapping = Mapping::anonymous(2 * layout.total).unwrap();
+    let ringer = Doorbell::new().unwrap().ringer();
+    let region = |side: usize| Region::new(&mapping, side * layout.total, layout);
+    let wires = [0, 1].map(|side| {
+        let regions = [region(0), region(1)];
+        RingWire::new(Ends { regions, side, ringer: ringer.clone(), lends: false, first: 0 })
+    });
+    (wires, mapping)
+}
+
+fn key(port: u16) -> Key {
+    Key { port, word: Word { operation: 1, fingerprint: 2 } }
+}
+
+/// Sends one message and gives the address at which it was built.
+fn send(wire: &mut RingWire, port: u16, bytes: usize) -> usize {
+    let Room::Slot(slot) = wire.reserve(key(port), bytes) else { panic!("port {port} is full") };
+    wire.commit(key(port), bytes);
+    slot.as_ptr() as usize
+}
+
+fn receive(wire: &mut RingWire, port: u16, bytes: usize) {
+    assert!(matches!(wire.poll(key(port), bytes), Arrival::Here(_)));
+    wire.release(port);
+}
+
+#[test]
+fn an_exchange_writes_what_it_read_last() {
+    let ([mut a, mut b], _) = pair(CONFIG);
+    let mut written = BTreeSet::new();
+    for round in 0..1000_u16 {
+        let port = round % 33;
+        written.extend([send(&mut a, port, 8192), send(&mut b, port, 8192)]);
+        receive(&mut a, port, 8192);
+        receive(&mut b, port, 8192);
+    }
+    assert_eq!(written.len(), 2, "two bodies serve an exchange on all ports");
+}
+
+#[test]
+fn one_sided_traffic_uses_few_bodies() {
+    for bytes in [100, 8192] {
+        let ([mut a, mut b], _) = pair(CONFIG);
+        let mut written = BTreeSet::new();
+        for _ in 0..1000 {
+            written.insert(send(&mut a, 0, bytes));
+            receive(&mut b, 0, bytes);
+        }
+        assert!(written.len() <= 8 + 2 * 4, "{} bodies for one port of {bytes}-byte messages", written.len());
+    }
+}
+
+#[test]
+fn a_message_in_a_body_goes_back_without_a_copy() {
+    let ([mut a, mut b], _) = pair(CONFIG);
+    for round in 0..1000_u16 {
+        let (there, back) = (round % 33, (round + 1) % 33);
+        let address = send(&mut a, there, 8192);
+        assert!(matches!(b.poll(key(there), 8192), Arrival::Here(_)));
+        assert!(b.pass_back(there, key(back), 8192), "round {round}");
+        let Arrival::Here(span) = a.poll(key(back), 8192) else { panic!("round {round}") };
+        assert_eq!(span.as_ptr() as usize, address);
+        a.release(back);
+    }
+    send(&mut a, 0, 8);
+    assert!(matches!(b.poll(key(0), 8), Arrival::Here(_)));
+    assert!(!b.pass_back(0, key(1), 8), "a header stays where it is");
+}
+
+#[test]
+fn passing_back_returns_bodies_that_may_not_be_kept() {
+    let ([mut a, mut b], _) = pair(CONFIG);
+    for _ in 0..20 {
+        send(&mut a, 1, 100);
+        receive(&mut b, 1, 100);
+    }
+    for port in 2..33 {
+        for _ in 0..4 {
+            send(&mut a, 0, 100);
+            assert!(matches!(b.poll(key(0), 100), Arrival::Here(_)));
+            assert!(b.pass_back(0, key(port), 100));
+        }
+    }
+    for port in 1..33 {
+        (0..4).for_each(|_| assert_ne!(send(&mut a, port, 8192), 0));
+    }
+    assert_eq!((a.lost(), b.lost()), (None, None));
+}
+
+/// Writes anything anywhere in both regions, as a hostile peer can.
+struct Vandal {
+    mapping: Arc<Mapping>,
+    state: u64,
+}
+
+impl Vandal {
+    fn next(&mut self) -> u64 {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state >> 20
+    }
+
+    /// A number that is likely to be taken for something.
+    fn lie(&mut self) -> u32 {
+        let (kind, value) = (self.next() % 5, self.next() as u32);
+        match kind {
+            0 => value,
+            1 => value % 4,
+            2 => value % 64,
+            3 => u32::MAX - value % 4,
+            _ => (value % 64) << 16,
+        }
+    }
+
+    /// Strikes one of the first `words` words behind `start`, headers more often than not.
+    fn strike(&mut self, start: usize, words: usize) {
+        let anywhere = self.next() as usize % words * 4;
+        let header = self.next() as usize % 4 * 64 + self.next() as usize % 4 * 4;
+        let at = start + if self.next().is_multiple_of(3) { anywhere } else { header };
+        let lie = self.lie();
+        let word = self.mapping.at(at, 4).cast::<crate::sync::AtomicU32>();
+        // SAFETY: inside the mapping and aligned; the wires access the words atomically too, or as plain bytes of payload in
+        // this same thread.
+        unsafe { word.as_ref() }.store(lie, crate::sync::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn nothing_that_a_peer_writes_makes_a_panic() {
+    let config = WireConfig { ports: 2, depth: 2, slot_bytes: 128 };
+    let layout = Layout::new(config).unwrap();
+    let mut losses = BTreeSet::new();
+    for seed in 0..1000 {
+        let ([mut wire, mut peer], mapping) = pair(config);
+        let mut vandal = Vandal { mapping, state: seed };
+        for _ in 0..300 {
+            if vandal.next().is_multiple_of(3) {
+                let region = vandal.next() as usize % 2 * layout.total;
+                vandal.strike(region, layout.bodies_at / 4);
+            }
+            step(&mut peer, &mut vandal);
+            step(&mut wire, &mut vandal);
+        }
+        let cause = wire.lost().map(|lost| lost.cause.split(':').next().unwrap_or_default().to_owned());
+        losses.insert(cause.unwrap_or_default());
+    }
+    for kind in ["impossible cursor", "impossible header", "impossible count", "does not own"] {
+        assert!(losses.iter().any(|cause| cause.contains(kind)), "no {kind} among {losses:?}");
+    }
+}
+
+/// One random call.
+fn step(wire: &mut RingWire, random: &mut Vandal) {
+    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 48, 49, 128][random.next() as usize % 5]);
+    let here = matches!(wire.poll(key(port), bytes), Arrival::Here(_));
+    match random.next() % 6 {
+        0 if here => wire.release(port),
+        1 if here => drop(wire.pass_back(port, key(1 - port), bytes)),
+        2 => drop(wire.is_flushed() && wire.revoke(1)),
+        3 => drop(wire.is_done(crate::Ticket { port, sent: random.lie() })),
+        _ => {
+            let sent = wire.send_from(key(port), &[vec![1_u8; bytes].span()], true);
+            assert!(matches!(sent, Sent::Done | Sent::Full));
+        }
+    }
+}

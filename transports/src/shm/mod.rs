@@ -1,0 +1,108 @@
+//! Wires between ranks of one host: rings in sealed segments without a name.
+//!
+//! Each rank makes one [`Segment`] per communicator, its inbox: a page with its doorbell's `asleep` word, then one region for each
+//! other rank on the host. It hands the segment and its eventfd to each of them ([`handover`]); [`wire`] joins two inboxes.
+//! A peer's death is not seen here: the control plane tells it ([`crate::Wire::mark_lost`]).
+
+pub mod handover;
+mod room;
+mod segment;
+
+use crate::ring::{BadConfig, Ends, Layout, Region, RingWire};
+use crate::{AnyWire, Ringer, WireConfig};
+pub use segment::{Segment, SegmentError};
+
+/// The first page of a segment holds the `asleep` word.
+const REGIONS_AT: usize = 4096;
+
+/// How long the inbox of a rank must be that shares the host with `local_ranks - 1` others.
+///
+/// # Errors
+/// Where the dimensions are impossible.
+pub fn segment_bytes(config: WireConfig, local_ranks: usize) -> Result<usize, BadConfig> {
+    let region = Layout::new(config)?.total;
+    region.checked_mul(local_ranks.saturating_sub(1)).map(|all| all + REGIONS_AT).ok_or(BadConfig(config))
+}
+
+/// An inbox and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Inbox<'a> {
+    /// Its memory.
+    pub segment: &'a Segment,
+    /// Its owner's number among the ranks of this host, counted from 0.
+    pub index: usize,
+}
+
+/// Two inboxes cannot be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// The dimensions are impossible.
+    #[error(transparent)]
+    Config(#[from] BadConfig),
+    /// The inbox has no region for that peer.
+    #[error(
+        "the inbox of local rank {owner} has {bytes} bytes, too few for a region for local rank {peer}, which ends at {end}"
+    )]
+    TooSmall {
+        /// Whose inbox.
+        owner: usize,
+        /// Its length.
+        bytes: usize,
+        /// Whose region.
+        peer: usize,
+        /// Where it would end.
+        end: usize,
+    },
+    /// A rank has no wire to itself.
+    #[error("local rank {0} cannot be joined with itself")]
+    Same(usize),
+}
+
+/// This rank's end of the wire between two inboxes. `ringer` wakes the peer.
+///
+/// # Errors
+/// Where the inboxes are not made for these dimensions and ranks.
+pub fn wire(
+    own: Inbox<'_>,
+    peer: Inbox<'_>,
+    ringer: Ringer,
+    config: WireConfig,
+) -> Result<AnyWire, JoinError> {
+    wire_from(own, peer, ringer, config, 0)
+}
+
+/// The same, with the ports' sequence numbers starting at `first` (equal at both ends, and both made before either is used).
+///
+/// # Errors
+/// As [`wire`].
+#[doc(hidden)]
+pub fn wire_from(
+    own: Inbox<'_>,
+    peer: Inbox<'_>,
+    ringer: Ringer,
+    config: WireConfig,
+    first: u32,
+) -> Result<AnyWire, JoinError> {
+    let layout = Layout::new(config)?;
+    let outbound = region(peer, own.index, layout)?;
+    let inbound = region(own, peer.index, layout)?;
+    let is_lower = own.index < peer.index;
+    let (regions, side) = if is_lower { ([outbound, inbound], 0) } else { ([inbound, outbound], 1) };
+    Ok(AnyWire::Ring(RingWire::new(Ends { regions, side, ringer, lends: false, first })))
+}
+
+/// The region of an inbox that local rank `sender` sends into.
+fn region(inbox: Inbox<'_>, sender: usize, layout: Layout) -> Result<Region, JoinError> {
+    let Inbox { segment, index: owner } = inbox;
+    let number = match sender.cmp(&owner) {
+        std::cmp::Ordering::Less => sender,
+        std::cmp::Ordering::Greater => sender - 1,
+        std::cmp::Ordering::Equal => return Err(JoinError::Same(owner)),
+    };
+    let offset = layout.total.saturating_mul(number).saturating_add(REGIONS_AT);
+    let end = offset.saturating_add(layout.total);
+    if end > segment.bytes() {
+        return Err(JoinError::TooSmall { owner, bytes: segment.bytes(), peer: sender, end });
+    }
+    Ok(Region::new(segment.mapping(), offset, layout))
+}
