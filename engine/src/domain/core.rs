@@ -262,6 +262,8 @@ impl Core {
             self.fail_number(number, Failure::PeerRefused { rank, call, reason });
         } else if number >= self.next {
             self.peers.refuse(number, rank, reason);
+        } else {
+            self.break_from(number, &Failure::PeerRefused { rank, call, reason });
         }
     }
 
@@ -435,8 +437,12 @@ impl Core {
                 }
                 Ok(true) => {
                     let local = self.locals.remove(at);
-                    (local.run)();
-                    local.operation.complete(Ok(()));
+                    let run = std::panic::AssertUnwindSafe(local.run);
+                    let outcome = std::panic::catch_unwind(run).map_err(|_| {
+                        let (rank, cause) = (self.peers.rank(), "a local closure panicked".to_owned());
+                        Failure::Aborted { rank, cause }
+                    });
+                    local.operation.complete(outcome);
                 }
                 Err(cause) => {
                     let call = "a local closure".to_owned();

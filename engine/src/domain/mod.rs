@@ -1,11 +1,12 @@
 //! [`Domain`]: one communicator's progress. Calls enter here as operations; whoever waits drives them all; what nobody waits for
 //! is driven in the background.
 //!
-//! - `handover`: who drives. `core`: what is driven. `driver`: the background thread.
+//! - `handover`: who drives. `core`: what is driven. `drive`: how. `driver`: the background thread.
 //! - `watch`, `notes`, `peers`: the control plane's side: what other ranks do, and who is gone.
 //! - `p2p`: tagged messages.
 
 pub(crate) mod core;
+mod drive;
 mod driver;
 mod handover;
 mod notes;
@@ -13,30 +14,36 @@ pub(crate) mod p2p;
 pub(crate) mod peers;
 pub(crate) mod watch;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use hcomm_ops::buffer::Claim;
-use hcomm_transports::{Event, Lost, Ringer, Wire};
+use hcomm_transports::Ringer;
 
 use self::core::{Core, Local, Submission};
-use self::handover::{Handover, Shift, Turn};
-use self::notes::Note;
+use self::handover::{Handover, Turn};
 use self::p2p::Posted;
-use self::peers::Gone;
-use self::watch::{News, Watch};
+use self::watch::Watch;
 use crate::bindings::Spans;
 use crate::call::Call;
 use crate::error::Failure;
-use crate::execution::{Execution, Progress};
+use crate::execution::Execution;
 use crate::operation::Operation;
 use crate::profile::Profile;
 
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
-    /// A collective call, or the number of a refused one.
+    /// A collective call.
     Collective(Submission),
+    /// A call that was refused: its number passes, and peers are told.
+    Refused {
+        /// Its number.
+        number: u64,
+        /// Why.
+        reason: String,
+    },
     /// A closure between operations.
     Local(Local),
     /// A tagged send.
@@ -56,6 +63,44 @@ pub(crate) struct Order {
     pub claims: Vec<Claim>,
 }
 
+/// The core in the hands of one thread; put back in every exit.
+struct Held<'a> {
+    domain: &'a Domain,
+    core: Option<Box<Core>>,
+}
+
+impl<'a> Held<'a> {
+    fn new(domain: &'a Domain, core: Box<Core>) -> Self {
+        Held { domain, core: Some(core) }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.core.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        self.core.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(mut core) = self.core.take() else { return };
+        if std::thread::panicking() {
+            let cause = "a thread panicked while it drove the communicator".to_owned();
+            core.abort(&Failure::Aborted { rank: core.peers.rank(), cause });
+        }
+        let work_left = core.has_work() || !self.domain.inbox.1.is_empty();
+        self.domain.handover.put_back(core, work_left);
+    }
+}
+
 /// How long a waiting thread tries before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -64,12 +109,6 @@ pub(crate) struct Patience {
     /// Rounds of `sched_yield` after those.
     pub yields: u32,
 }
-
-/// The longest sleep before deadlines are looked at again.
-const NAP: Duration = Duration::from_millis(50);
-
-/// Rounds between two looks at the clock while spinning or yielding.
-const ROUNDS_PER_CLOCK: u32 = 4096;
 
 /// See the module's text.
 pub(crate) struct Domain {
@@ -96,7 +135,7 @@ impl Domain {
     /// something is. `bind` enters the buffers.
     pub fn run(&self, call: &Arc<Call>, spans: &Spans) -> Result<(), Failure> {
         let number = self.watch.record(call.fingerprint);
-        let Some(mut core) = self.handover.take() else {
+        let Some(mut core) = self.take() else {
             let operation = Arc::new(Operation::default());
             self.post(Intake::Collective(Submission::new(number, call, spans, &operation)));
             return self.wait(&operation);
@@ -114,8 +153,6 @@ impl Domain {
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
             core.keep(execution);
-            let work_left = core.has_work();
-            self.handover.put_back(core, work_left);
             return Ok(());
         }
         let operation = Arc::new(Operation::default());
@@ -139,24 +176,16 @@ impl Domain {
     pub fn refuse(&self, reason: &str) {
         let number = self.watch.record(0);
         self.watch.refuse(number, reason);
-        let operation = Arc::new(Operation::default());
-        let submission =
-            Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() };
-        let mut core = self.hold();
-        self.take_in(&mut core);
-        core.peers.tell_all(&Note::Refused { number, reason: reason.to_owned() });
-        core.submit(submission);
-        self.release(core);
+        self.submit(Intake::Refused { number, reason: reason.to_owned() });
     }
 
     /// Gives something to whoever drives; drives a round itself if nobody does.
     pub fn submit(&self, intake: Intake) {
-        match self.handover.take() {
+        match self.take() {
             Some(mut core) => {
                 self.take_in(&mut core);
                 self.accept(&mut core, intake);
                 core.round();
-                self.release(core);
             }
             None => self.post(intake),
         }
@@ -164,10 +193,9 @@ impl Domain {
 
     /// Makes one round of progress, if nobody else is doing so.
     pub fn nudge(&self) {
-        if let Some(mut core) = self.handover.take() {
+        if let Some(mut core) = self.take() {
             self.take_in(&mut core);
             core.round();
-            self.release(core);
         }
     }
 
@@ -184,10 +212,10 @@ impl Domain {
                 return outcome;
             }
             match self.handover.wait(|| operation.is_done(), patience) {
-                Turn::Drive(core) => return self.finish(core, operation),
+                Turn::Drive(core) => return self.finish(Held::new(self, core), operation),
                 Turn::Look => {
                     self.ringer.ring();
-                    patience = NAP;
+                    patience = drive::NAP;
                 }
             }
         }
@@ -196,29 +224,24 @@ impl Domain {
     /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`. Returns the first
     /// failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
-        let mut core = self.hold();
+        let mut core = self.hold(deadline)?;
         let mut idle = 0;
         loop {
             self.take_in(&mut core);
             let moved = core.round();
-            let flushed = core.is_idle() && core.is_flushed();
-            if flushed || core.broken().is_some() && core.is_idle() || Instant::now() >= deadline {
-                break;
+            let is_settled = core.is_idle() && (core.is_flushed() || core.broken().is_some());
+            if is_settled || Instant::now() >= deadline {
+                return core.broken().cloned();
             }
             idle = if moved { 0 } else { idle + 1 };
-            self.pause(&mut core, idle, &|| false);
+            self.pause(&mut core, idle, self.patience, &|_| false);
         }
-        let failure = core.broken().cloned();
-        self.handover.put_back(core, false);
-        failure
     }
 
-    /// What was recorded since the last call.
+    /// What was recorded since the last call; nothing where the driver does not let go within a second.
     pub fn profile(&self) -> Profile {
-        let mut core = self.hold();
-        let profile = core.recorder.take();
-        self.release(core);
-        profile
+        let core = self.hold(Instant::now() + Duration::from_secs(1));
+        core.map(|mut core| core.recorder.take()).unwrap_or_default()
     }
 
     /// Ends the background driver.
@@ -231,19 +254,22 @@ impl Domain {
         self.handover.leave_work();
     }
 
-    /// Holds the core, waiting for whoever has it.
-    fn hold(&self) -> Box<Core> {
+    /// The core, if nobody holds it.
+    fn take(&self) -> Option<Held<'_>> {
+        self.handover.take().map(|core| Held::new(self, core))
+    }
+
+    /// The core, after waiting for whoever has it.
+    fn hold(&self, deadline: Instant) -> Option<Held<'_>> {
         loop {
             if let Turn::Drive(core) = self.handover.wait(|| false, Duration::from_millis(1)) {
-                return core;
+                return Some(Held::new(self, core));
+            }
+            if Instant::now() >= deadline {
+                return None;
             }
             self.ringer.ring();
         }
-    }
-
-    fn release(&self, core: Box<Core>) {
-        let work_left = core.has_work() || !self.inbox.1.is_empty();
-        self.handover.put_back(core, work_left);
     }
 
     /// Puts something into the inbox of whoever holds the core.
@@ -252,148 +278,6 @@ impl Domain {
         let _ = self.inbox.0.send(intake);
         self.handover.leave_work();
         self.ringer.ring();
-    }
-
-    /// Spins on one operation that runs outside the table. Returns whether it finished; where it did not, it goes on in
-    /// the table.
-    fn run_inline(&self, core: &mut Core, execution: &mut Execution, number: u64) -> bool {
-        let mut idle = 0;
-        loop {
-            match core.advance_alone(execution, number) {
-                Progress::Finished => return true,
-                Progress::Moved => idle = 0,
-                Progress::Differs { .. } => return false,
-                Progress::Blocked if idle < self.patience.spins => {
-                    idle += 1;
-                    std::hint::spin_loop();
-                }
-                Progress::Blocked if idle < self.patience.spins + self.patience.yields => {
-                    idle += 1;
-                    std::thread::yield_now();
-                }
-                Progress::Blocked => return false,
-            }
-            if self.watch.wants_attention() {
-                return false;
-            }
-        }
-    }
-
-    /// Drives until an operation is done, then parks the core.
-    fn finish(&self, mut core: Box<Core>, operation: &Operation) -> Result<(), Failure> {
-        self.drive(&mut core, self.patience, &|| operation.is_done());
-        self.release(core);
-        operation.outcome().unwrap_or(Err(Failure::Closed))
-    }
-
-    /// Rounds of progress until `until`, with the waits that `patience` allows in between.
-    fn drive(&self, core: &mut Core, patience: Patience, until: &dyn Fn() -> bool) {
-        let mut idle = 0;
-        loop {
-            self.take_in(core);
-            let moved = core.round();
-            if moved {
-                self.handover.announce();
-                idle = 0;
-            } else {
-                idle += 1;
-            }
-            if until() {
-                return;
-            }
-            if !moved {
-                self.pause_with(core, idle, patience, until);
-            }
-        }
-    }
-
-    fn pause(&self, core: &mut Core, idle: u32, until: &dyn Fn() -> bool) {
-        self.pause_with(core, idle, self.patience, until);
-    }
-
-    fn pause_with(&self, core: &mut Core, idle: u32, patience: Patience, until: &dyn Fn() -> bool) {
-        if idle % ROUNDS_PER_CLOCK == 0 {
-            core.check_time(Instant::now());
-        }
-        if idle <= patience.spins {
-            std::hint::spin_loop();
-        } else if idle - patience.spins <= patience.yields {
-            std::thread::yield_now();
-        } else {
-            self.sleep(core, until);
-        }
-    }
-
-    /// Sleeps on the doorbell, after one more look at everything.
-    fn sleep(&self, core: &mut Core, until: &dyn Fn() -> bool) {
-        core.endpoint.doorbell.arm();
-        self.take_in(core);
-        if core.round() || until() || !self.inbox.1.is_empty() || self.watch.wants_attention() {
-            core.endpoint.doorbell.disarm();
-            self.handover.announce();
-            return;
-        }
-        core.endpoint.doorbell.sleep(&core.endpoint.wires, NAP);
-        core.check_time(Instant::now());
-    }
-
-    /// Takes in what other threads and the control plane have left.
-    fn take_in(&self, core: &mut Core) {
-        for intake in self.inbox.1.try_iter() {
-            self.accept(core, intake);
-        }
-        if self.watch.has_news() {
-            for news in self.watch.news() {
-                self.learn(core, news);
-            }
-        }
-    }
-
-    fn accept(&self, core: &mut Core, intake: Intake) {
-        match intake {
-            Intake::Collective(submission) => core.submit(submission),
-            Intake::Local(local) => core.submit_local(local),
-            Intake::Send(posted) => core.p2p.send(posted),
-            Intake::Receive(posted) => core.p2p.receive(posted),
-            Intake::Abort(failure) => {
-                core.peers.abort(0, &failure);
-                core.abort(&failure);
-            }
-        }
-    }
-
-    fn learn(&self, core: &mut Core, news: News) {
-        match news {
-            News::Event(Event::Lost { rank, cause }) => core.lose(rank, &cause.clone(), Gone::Lost(cause)),
-            News::Event(Event::Left { rank, last }) => core.lose(rank, "it closed", Gone::Left(last)),
-            News::Event(Event::Message { .. }) => {}
-            News::Note(rank, Note::NotYet { doing, .. } | Note::Same { doing, .. }) => {
-                core.peers.note_doing(rank, doing);
-            }
-            News::Note(rank, Note::Refused { number, reason }) => {
-                let call = self.watch.our_call(number);
-                core.refused_by(number, rank, call, reason);
-            }
-            News::Note(rank, Note::Aborted { number, cause }) => {
-                core.peers.mark(rank, Gone::Aborted(number, cause))
-            }
-            News::Note(_, Note::Ask { .. }) => {}
-            News::Note(other, Note::Differs { number, call: other_call })
-            | News::Mismatch { number, other, other_call } => {
-                let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
-                core.fail_number(number, Failure::CallMismatch { rank, call, other, other_call });
-            }
-        }
-    }
-}
-
-impl Core {
-    /// Takes note that a rank is gone.
-    fn lose(&mut self, rank: hcomm_ops::Rank, cause: &str, gone: Gone) {
-        if let Some(Some(wire)) = self.endpoint.wires.get_mut(rank) {
-            wire.mark_lost(Lost { cause: cause.to_owned() });
-        }
-        self.peers.mark(rank, gone);
     }
 }
 
@@ -408,6 +292,12 @@ fn execution_in(core: &mut Core, call: &Arc<Call>, number: u64) -> Execution {
 }
 
 impl Submission {
+    /// A number that passes without an operation.
+    fn refused(number: u64) -> Self {
+        let operation = Arc::default();
+        Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() }
+    }
+
     /// A call that comes after nothing.
     fn new(number: u64, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>) -> Self {
         let mut execution = Execution::new(call.clone(), number);
@@ -418,41 +308,6 @@ impl Submission {
             operation: operation.clone(),
             after: Vec::new(),
             claims: Vec::new(),
-        }
-    }
-}
-
-/// What the background thread does, shift by shift.
-impl Domain {
-    /// Sleeps until there is work that nobody attends to, then drives until none is left or somebody else wants to.
-    /// Returns whether it drove; `None` once the communicator is closed.
-    fn shift(&self, patience: Duration) -> Option<bool> {
-        match self.handover.next_shift(patience) {
-            Shift::Over => None,
-            Shift::Idle => Some(false),
-            Shift::Drive(core) => {
-                self.drive_in_background(core);
-                Some(true)
-            }
-        }
-    }
-
-    fn drive_in_background(&self, mut core: Box<Core>) {
-        let patience = Patience { spins: 0, yields: 2 };
-        let mut idle = 0;
-        loop {
-            self.take_in(&mut core);
-            let moved = core.round();
-            if moved {
-                self.handover.announce();
-            }
-            idle = if moved { 0 } else { idle + 1 };
-            if !core.has_work() || self.handover.is_wanted() {
-                return self.release(core);
-            }
-            if !moved {
-                self.pause_with(&mut core, idle, patience, &|| self.handover.is_wanted());
-            }
         }
     }
 }

@@ -124,6 +124,11 @@ impl Watch {
         lock(&self.refused).insert(number, reason.to_owned());
     }
 
+    /// Whether this rank's call of a number was refused.
+    pub fn has_refused(&self, number: u64) -> bool {
+        lock(&self.refused).contains_key(&number)
+    }
+
     fn tell(&self, news: News) {
         // The receiver lives as long as the sender: both are here.
         let _ = self.news.0.send(news);
