@@ -129,8 +129,8 @@ fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options
             println!("{}", report::table(&timings, sizes.tokens() * comm.world()));
         }
     }
-    measure::record(&mut trainer, comm)?;
-    trainer.timeline.write(&options.out)?;
+    let nodes = measure::record(&mut trainer, comm)?;
+    trainer.timeline.write(&nodes, &options.out)?;
     comm.barrier()?;
     if comm.rank() == 0 {
         let mut files = plans::draw(comm, &trainer.buckets(), &options.out)?;
