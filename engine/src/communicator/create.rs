@@ -343,7 +343,7 @@ pub(super) fn dimensions(settings: &Settings, peers: usize) -> WireConfig {
 const TILE_BYTES: u64 = 64 << 10;
 
 /// Room for a point-to-point header, and for a 16-byte element of each of up to 256 chunks.
-const MIN_SLOT_BYTES: u64 = 4096;
+const MIN_SLOT_BYTES: u64 = crate::call::LEAST_SLOT_BYTES as u64;
 
 /// The largest message of a tile.
 fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize {
