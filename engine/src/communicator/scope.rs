@@ -234,10 +234,12 @@ impl WaitAll<'_, '_> {
     fn wait(&self) -> Result<(), Error> {
         let domain = &self.0.communicator.inner.domain;
         let started = std::mem::take(&mut *self.0.started.borrow_mut());
-        started
-            .iter()
-            .map(|operation| domain.wait(operation))
-            .fold(Ok(()), |first, next| first.and(plain(next)))
+        let mut first = Ok(());
+        for operation in started {
+            // All are waited for, whatever became of the ones before.
+            first = first.and(plain(domain.wait(&operation)));
+        }
+        first
     }
 }
 
