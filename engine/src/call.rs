@@ -110,6 +110,11 @@ impl Call {
         describe(&self.request)
     }
 
+    /// The call and its plan in words, so that calls whose fingerprints differ read differently.
+    pub fn identify(&self) -> String {
+        format!("{} by {}, plan {:016x}", self.describe(), self.plan.algorithm, self.plan.id)
+    }
+
     /// The byte range of chunk `chunk` (below `per_span`) of span number `span` of a node, at a tile.
     #[inline]
     pub fn tile_of(&self, node: &CallNode, span: u32, chunk: u32, tile: u32) -> Extent {

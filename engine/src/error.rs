@@ -189,6 +189,12 @@ pub enum Failure {
         /// The other's failure.
         cause: String,
     },
+    /// The call was refused, so that what comes after it cannot start.
+    #[error("the call was refused: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
     /// The communicator was closed on this rank.
     #[error("the communicator was closed")]
     Closed,

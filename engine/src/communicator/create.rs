@@ -200,7 +200,7 @@ impl Communicator {
         let Parts { rank, world, endpoint, control, watch, settings, topology, facts, first } = parts;
         let log = Log::new(rank, settings.debug);
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
-        let peers = Peers::new(rank, world, control.clone(), log.clone());
+        let peers = Peers::new(rank, world, control.clone(), watch.clone(), log.clone());
         let recorder = Recorder::new(settings.trace_events as usize);
         let stall = settings.stall_warning;
         let limits = Limits {

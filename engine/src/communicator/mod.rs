@@ -135,7 +135,7 @@ impl Communicator {
     /// the edge; the caller is not woken in between.
     #[must_use]
     pub fn after(&self, works: &[&dyn Predecessor]) -> Communicator {
-        self.with(|options| options.after.extend(works.iter().filter_map(|work| work.ticket().0)))
+        self.with(|options| options.after.extend(works.iter().map(|work| work.ticket().0)))
     }
 
     /// The plan that a call of this request will run on this rank.

@@ -41,7 +41,7 @@ impl Domain {
                 }
                 Progress::Blocked => return false,
             }
-            if self.watch.wants_attention() {
+            if self.watch.wants_attention() || idle > 0 && !self.inbox.1.is_empty() {
                 return false;
             }
         }
@@ -122,6 +122,9 @@ impl Domain {
                 core.submit(Submission::refused(number));
             }
             Intake::Local(local) => core.submit_local(local),
+            Intake::Send(posted) | Intake::Receive(posted) if core.broken().is_some() => {
+                posted.operation.complete(Err(core.broken().cloned().unwrap_or(Failure::Closed)));
+            }
             Intake::Send(posted) => core.p2p.send(posted),
             Intake::Receive(posted) => core.p2p.receive(posted),
             Intake::Abort(failure) => {
@@ -136,8 +139,10 @@ impl Domain {
             News::Event(Event::Lost { rank, cause }) => core.lose(rank, &cause.clone(), Gone::Lost(cause)),
             News::Event(Event::Left { rank, last }) => core.lose(rank, "it closed", Gone::Left(last)),
             News::Event(Event::Message { .. }) => {}
-            News::Note(rank, Note::NotYet { doing, .. } | Note::Same { doing, .. }) => {
+            News::Note(rank, Note::NotYet { doing, .. }) => core.peers.note_doing(rank, doing),
+            News::Note(rank, Note::Same { number, doing }) => {
                 core.peers.note_doing(rank, doing);
+                core.clear_suspect(rank, number);
             }
             News::Note(_, Note::Refused { number, .. }) if self.watch.has_refused(number) => {}
             News::Note(rank, Note::Refused { number, reason }) => {

@@ -110,6 +110,9 @@ pub(crate) struct Patience {
     pub yields: u32,
 }
 
+/// How long peers are given to answer, or to let go of memory, when the communicator closes.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// See the module's text.
 pub(crate) struct Domain {
     handover: Handover<Core>,
@@ -149,8 +152,8 @@ impl Domain {
             );
             return self.finish(core, &operation);
         }
-        core.pass(number);
         let mut execution = execution_in(&mut core, call, number);
+        core.pass(number, &mut execution);
         execution.bind(spans);
         core.recorder.start(number, call);
         if self.run_inline(&mut core, &mut execution, number) {
@@ -174,7 +177,7 @@ impl Domain {
 
     /// Takes the number of a call that was refused, and tells the peers.
     pub fn refuse(&self, reason: &str) {
-        let number = self.watch.record(0);
+        let number = self.watch.record(watch::NO_CALL);
         self.watch.refuse(number, reason);
         self.submit(Intake::Refused { number, reason: reason.to_owned() });
     }
@@ -215,27 +218,58 @@ impl Domain {
                 Turn::Drive(core) => return self.finish(Held::new(self, core), operation),
                 Turn::Look => {
                     self.ringer.ring();
-                    patience = drive::NAP;
+                    patience = (2 * patience).min(drive::NAP);
                 }
             }
         }
     }
 
-    /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`. Returns the first
-    /// failure that the communicator has met.
+    /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
+    /// any more. Returns the first failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
-        let mut core = self.hold(deadline)?;
+        let Some(mut core) = self.hold(deadline) else {
+            self.post(Intake::Abort(Failure::Closed));
+            let grace = Instant::now() + GRACE;
+            return self.hold(grace).and_then(|mut core| self.shut(&mut core, grace));
+        };
+        self.settle(&mut core, deadline, &|core| core.is_flushed() || core.broken().is_some());
+        self.inspect(&mut core, deadline.min(Instant::now() + GRACE));
+        self.shut(&mut core, Instant::now() + GRACE)
+    }
+
+    /// Drives until nothing is in flight and `and`, up to `deadline`.
+    fn settle(&self, core: &mut Core, deadline: Instant, and: &dyn Fn(&mut Core) -> bool) {
         let mut idle = 0;
         loop {
-            self.take_in(&mut core);
+            self.take_in(core);
             let moved = core.round();
-            let is_settled = core.is_idle() && (core.is_flushed() || core.broken().is_some());
-            if is_settled || Instant::now() >= deadline {
-                return core.broken().cloned();
+            if core.is_idle() && and(core) || Instant::now() >= deadline {
+                return;
             }
             idle = if moved { 0 } else { idle + 1 };
-            self.pause(&mut core, idle, self.patience, &|_| false);
+            self.pause(core, idle, self.patience, &|_| false);
         }
+    }
+
+    /// Whether a peer has sent what no call here expected: the calls differed. Asks it which call that was.
+    fn inspect(&self, core: &mut Core, deadline: Instant) {
+        let Some((peer, number)) = core.leftover().filter(|_| core.broken().is_none()) else { return };
+        if core.peers.ask(peer, number) {
+            self.settle(core, deadline, &|core| core.broken().is_some() || core.peers.is_gone(peer));
+        }
+        if core.broken().is_none() {
+            let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
+            let other_call = "something that sent a message which this call does not expect".to_owned();
+            core.break_from(number, &Failure::CallMismatch { rank, call, other: peer, other_call });
+        }
+    }
+
+    /// Ends what is still in flight.
+    fn shut(&self, core: &mut Core, deadline: Instant) -> Option<Failure> {
+        let failure = core.broken().cloned();
+        core.close();
+        self.settle(core, deadline, &|_| true);
+        failure
     }
 
     /// What was recorded since the last call; nothing where the driver does not let go within a second.

@@ -40,6 +40,8 @@ pub enum Progress {
         word: Word,
         /// The bytes that it says it has.
         bytes: u64,
+        /// The bytes that this rank expects.
+        expected: usize,
     },
 }
 
@@ -96,6 +98,17 @@ impl Execution {
     #[inline]
     pub fn bind(&mut self, spans: &Spans) {
         spans.enter(&mut self.memory);
+    }
+
+    /// Replaces the call's fingerprint in its messages by one that stands for all calls before it as well.
+    #[inline]
+    pub fn follow(&mut self, fingerprint: u32) {
+        self.state.follow(fingerprint);
+    }
+
+    /// What its messages say they are.
+    pub fn word(&self) -> Word {
+        self.state.word()
     }
 
     /// The call that this is.

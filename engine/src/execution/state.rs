@@ -73,6 +73,11 @@ impl State {
         self.running = plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count();
     }
 
+    #[inline]
+    pub fn follow(&mut self, fingerprint: u32) {
+        self.fingerprint = fingerprint;
+    }
+
     pub fn word(&self) -> Word {
         Word { operation: self.operation, fingerprint: self.fingerprint }
     }
@@ -230,8 +235,9 @@ impl State {
             match wire.poll(key, bytes) {
                 Arrival::Here(span) => room.arrived(span),
                 Arrival::Landed | Arrival::NotYet => return Attempt::Waits,
-                Arrival::Differs { word, bytes } => {
-                    return Attempt::Differs(Progress::Differs { peer, word, bytes });
+                Arrival::Differs { word, bytes: theirs } => {
+                    let differs = Progress::Differs { peer, word, bytes: theirs, expected: bytes };
+                    return Attempt::Differs(differs);
                 }
             }
         }
