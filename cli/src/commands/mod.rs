@@ -1,7 +1,10 @@
 //! The subcommands, one file or folder each, and the one list of them.
 
+mod call;
 mod doctor;
 mod launch;
+mod plan;
+mod print;
 
 use std::process::ExitCode;
 
@@ -22,7 +25,7 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.
