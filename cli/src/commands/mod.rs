@@ -1,7 +1,11 @@
 //! The subcommands, one file or folder each, and the one list of them.
 
+mod bench;
+mod call;
 mod doctor;
 mod launch;
+mod plan;
+mod print;
 
 use std::process::ExitCode;
 
@@ -22,7 +26,7 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, bench::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.
