@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use hcomm_ops::buffer::Claim;
+use hcomm_planner::plan::MAX_CHANNELS;
+use hcomm_planner::request::Counts;
 use hcomm_transports::wire::REVOKED_BYTES;
 use hcomm_transports::{AnyWire, Arrival, Endpoint, Key, Wire, Word};
 use slab::Slab;
@@ -100,6 +102,8 @@ pub(crate) struct Core {
     /// Hash of the calls admitted so far: every message carries it, so that a call which differs is found at the next
     /// message, of whatever call.
     chain: u32,
+    /// The first call, of those that ended last, whose counts only their ranks know.
+    unchecked: Option<u64>,
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
     /// Executions that ended, for their allocations.
@@ -126,6 +130,7 @@ impl Core {
             locals: Vec::new(),
             next: first,
             chain: 0,
+            unchecked: None,
             occupied: [false; WINDOWS as usize],
             spare: Vec::new(),
             broken: None,
@@ -153,8 +158,20 @@ impl Core {
         self.spare.pop()
     }
 
+    /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more
+    /// than was expected: that is looked for when the next call ends, by when it has arrived.
+    #[inline]
+    pub fn ended(&mut self, number: u64, execution: Execution) {
+        let is_local = matches!(execution.call().request.counts, Counts::Local { .. });
+        if let Some(local) = self.unchecked.filter(|_| !is_local) {
+            self.check_lengths(local);
+        }
+        self.unchecked = if is_local { Some(self.unchecked.unwrap_or(number)) } else { None };
+        self.keep(execution);
+    }
+
     /// Keeps an execution's allocations.
-    pub fn keep(&mut self, execution: Execution) {
+    fn keep(&mut self, execution: Execution) {
         if self.spare.len() < WINDOWS as usize {
             self.spare.push(execution);
         }
@@ -304,17 +321,50 @@ impl Core {
     /// A peer says that its call `number` is the same as ours: where that was suspected, the one before it is.
     pub fn clear_suspect(&mut self, rank: Rank, number: u64) {
         let suspects = |key: &usize| self.entries[*key].suspect == Some((rank, number));
-        if let Some(key) = self.running.iter().copied().find(suspects) {
+        let Some(key) = self.running.iter().copied().find(suspects) else { return };
+        if self.has_left(rank, number) {
+            let failure = self.sent_more(rank, number);
+            self.fail(key, failure);
+        } else {
             self.suspect(key, rank, number.wrapping_sub(1));
         }
     }
 
     /// A message of a call that has ended here, and that did not expect it: from whom, and of which call.
     pub fn leftover(&mut self) -> Option<(Rank, u64)> {
-        let next = self.next;
+        let (next, occupied) = (self.next, &self.occupied);
         let wires = self.endpoint.wires.iter_mut().enumerate();
         let mut wires = wires.filter_map(|(rank, wire)| Some((rank, wire.as_mut()?)));
-        wires.find_map(|(rank, wire)| Some((rank, (0..PORT).find_map(|port| left_on(wire, port, next))?)))
+        let free = || (0..PORT).filter(|port| !occupied[usize::from(*port) / MAX_CHANNELS]);
+        wires.find_map(|(rank, wire)| Some((rank, free().find_map(|port| left_on(wire, port, next))?)))
+    }
+
+    /// Whether a message of call `number`, which has ended here, waits next on one of its ports.
+    fn has_left(&mut self, rank: Rank, number: u64) -> bool {
+        let has_ended = !self.entries.iter().any(|(_, entry)| entry.number == number);
+        let first = (window(number) * MAX_CHANNELS) as u16;
+        let next = self.next;
+        has_ended
+            && self.endpoint.wires[rank].as_mut().is_some_and(|wire| {
+                (first..first + MAX_CHANNELS as u16).any(|port| left_on(wire, port, next) == Some(number))
+            })
+    }
+
+    /// Calls from `number` on were the same to all, but their lengths were not.
+    fn check_lengths(&mut self, number: u64) {
+        let Some((peer, of)) = self.leftover().filter(|(_, of)| *of >= number) else { return };
+        let failure = self.sent_more(peer, of);
+        if let Failure::CallMismatch { call, .. } = &failure {
+            self.peers.tell(peer, &Note::Differs { number: of, call: call.clone() });
+        }
+        self.break_from(of, &failure);
+    }
+
+    fn sent_more(&self, other: Rank, number: u64) -> Failure {
+        let (rank, call) = (self.peers.rank(), self.peers.our_call(number));
+        let other_call = format!("{call}, sending more to rank {rank} than it expected");
+        let call = format!("{call}, expecting less from rank {other}");
+        Failure::CallMismatch { rank, call, other, other_call }
     }
 
     /// No operation can start any more.
@@ -423,7 +473,7 @@ impl Core {
         let entry = self.remove(key);
         self.recorder.finish(entry.number);
         entry.operation.complete(Ok(()));
-        self.keep(entry.execution);
+        self.ended(entry.number, entry.execution);
         self.admit();
         true
     }

@@ -155,7 +155,7 @@ impl Domain {
         core.recorder.start(number, call);
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
-            core.keep(execution);
+            core.ended(number, execution);
             return Ok(());
         }
         let operation = Arc::new(Operation::default());
