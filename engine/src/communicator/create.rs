@@ -112,7 +112,7 @@ impl Communicator {
         let hosts = hosts_of(&session.roster, settings.transport);
         let topology = topology_of(&settings, &hosts)?;
         let links = session.roster.routes.iter().map(describe_route).collect();
-        let (address, token) = (placement.address.clone(), placement.token.clone());
+        let (address, token) = (placement.address.clone(), placement.token);
         Communicator::assemble(Parts {
             rank: placement.rank,
             world: placement.world,

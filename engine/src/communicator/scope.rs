@@ -236,10 +236,12 @@ impl WaitAll<'_, '_> {
 
     fn wait(&self) -> Result<(), Error> {
         let started = std::mem::take(&mut *self.0.started.borrow_mut());
-        started
-            .iter()
-            .map(|(domain, operation)| domain.wait(operation))
-            .fold(Ok(()), |first, next| first.and(plain(next)))
+        let mut first = Ok(());
+        for (domain, operation) in started {
+            // All are waited for, whatever became of the ones before.
+            first = first.and(plain(domain.wait(&operation)));
+        }
+        first
     }
 }
 

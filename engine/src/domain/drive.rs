@@ -116,7 +116,7 @@ impl Domain {
 
     pub(super) fn accept(&self, core: &mut Core, intake: Intake) {
         match intake {
-            Intake::Collective(submission) => core.submit(submission),
+            Intake::Collective(submission) => core.submit(*submission),
             Intake::Refused { number, reason } => {
                 core.peers.tell_all(&Note::Refused { number, reason });
                 core.submit(Submission::refused(number));

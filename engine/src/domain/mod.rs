@@ -36,7 +36,7 @@ use crate::profile::Profile;
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
     /// A collective call.
-    Collective(Submission),
+    Collective(Box<Submission>),
     /// A call that was refused: its number passes, and peers are told.
     Refused {
         /// Its number.
@@ -140,13 +140,16 @@ impl Domain {
         let number = self.watch.record(call.fingerprint);
         let Some(mut core) = self.take() else {
             let operation = Arc::new(Operation::default());
-            self.post(Intake::Collective(Submission::new(number, call, spans, &operation)));
+            self.post(Intake::Collective(Box::new(Submission::new(number, call, spans, &operation))));
             return self.wait(&operation);
         };
         self.take_in(&mut core);
         if !core.is_idle() || !core.admits(number) {
             let operation = Arc::new(Operation::default());
-            self.accept(&mut core, Intake::Collective(Submission::new(number, call, spans, &operation)));
+            self.accept(
+                &mut core,
+                Intake::Collective(Box::new(Submission::new(number, call, spans, &operation))),
+            );
             return self.finish(core, &operation);
         }
         let mut execution = execution_in(&mut core, call, number);
@@ -167,11 +170,8 @@ impl Domain {
     pub fn start(&self, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>, order: Order) -> u64 {
         let number = self.watch.record(call.fingerprint);
         let submission = Submission::new(number, call, spans, operation);
-        self.submit(Intake::Collective(Submission {
-            after: order.after,
-            claims: order.claims,
-            ..submission
-        }));
+        let submission = Submission { after: order.after, claims: order.claims, ..submission };
+        self.submit(Intake::Collective(Box::new(submission)));
         number
     }
 

@@ -150,7 +150,11 @@ impl Execution {
     #[must_use]
     pub fn revoke(&mut self, wires: &mut Wires) -> bool {
         let operation = self.state.word().operation;
-        wires.iter_mut().flatten().fold(true, |all, wire| wire.revoke(operation) && all)
+        let mut all = true;
+        for wire in wires.iter_mut().flatten() {
+            all &= wire.revoke(operation);
+        }
+        all
     }
 
     fn begin(&mut self, number: u64) {

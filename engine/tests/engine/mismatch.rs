@@ -243,7 +243,7 @@ fn lengths_of_a_v_call_that_do_not_meet() {
                 let rank = comm.rank();
                 // Rank 2 gives one element more than the root expects of it.
                 let input = vec![1_i64; count + usize::from(rank == 2)];
-                let counts = vec![count as u64; 3];
+                let counts = [count as u64; 3];
                 let mut output = vec![0; 3 * count];
                 let output = (rank == 0).then_some((&mut output[..], &counts[..]));
                 let outcome = comm
@@ -273,7 +273,7 @@ fn a_third_rank_hears_of_a_mismatch_that_it_has_no_part_in() {
         on_all(world(3), |comm| {
             let count = if comm.rank() == 1 { 5 } else { 4 };
             let first = comm.broadcast(&mut vec![0_i32; count], 0);
-            let next = first.and_then(|()| comm.all_reduce(&mut vec![0_i32; 8], ReduceOp::Sum));
+            let next = first.and_then(|()| comm.all_reduce(&mut [0_i32; 8], ReduceOp::Sum));
             next.expect_err("rank 1's call was another").to_string()
         })
     });
