@@ -12,6 +12,8 @@ mod handover;
 mod notes;
 pub(crate) mod p2p;
 pub(crate) mod peers;
+#[cfg(test)]
+mod simulated;
 pub(crate) mod watch;
 
 use std::ops::{Deref, DerefMut};
