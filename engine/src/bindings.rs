@@ -114,11 +114,11 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
     }
 
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let whole = self.0.span();
+        let (whole, size) = (self.0.span(), self.0.dtype().size_bytes());
         let (input, output) = match binding.collective {
             Collective::Gather | Collective::Scatter if binding.rank != binding.root => (whole, whole),
-            Collective::AllGather | Collective::Gather => (own_block(whole, binding), whole),
-            Collective::ReduceScatter | Collective::Scatter => (whole, own_block(whole, binding)),
+            Collective::AllGather | Collective::Gather => (own_block(whole, size, binding), whole),
+            Collective::ReduceScatter | Collective::Scatter => (whole, own_block(whole, size, binding)),
             _ => (whole, whole),
         };
         Ok(Spans { input: Some(input), output: Some(output), more: Vec::new() })
@@ -240,7 +240,7 @@ impl<B: StableBuffer> Buffers for Joined<B> {
 }
 
 /// This rank's block of a buffer of `world` equal blocks; what does not divide is caught by the size check.
-fn own_block(whole: RawSpan, binding: Binding) -> RawSpan {
-    let block = whole.len() / binding.world;
+fn own_block(whole: RawSpan, size: usize, binding: Binding) -> RawSpan {
+    let block = whole.len() / size / binding.world * size;
     whole.slice(binding.rank * block, block)
 }

@@ -76,6 +76,8 @@ impl PlanCache {
             return Ok(plan.clone());
         }
         let plan = Arc::new(self.planner.compile(request, self.rank)?);
+        #[cfg(debug_assertions)]
+        crate::proof::prove(&self.planner, request, &plan)?;
         cached.plans.insert(key, plan.clone());
         Ok(plan)
     }

@@ -64,15 +64,15 @@ pub struct Call {
     pub nodes: Vec<CallNode>,
     /// Chunks' byte ranges, referred to by `nodes`.
     pub extents: Vec<Extent>,
-    /// Tiles that each lane runs.
-    pub lane_trips: Vec<u32>,
+    /// Tiles that every lane runs: those of the node that has most. The others skip the tiles that they do not have.
+    pub trips: u32,
 }
 
 impl Call {
     /// Binds `request` to `plan`. A tile of a message (all its chunks) never exceeds `message_bytes`.
     ///
     /// # Errors
-    /// Where the reduction does not exist for the data type.
+    /// Where the reduction does not exist for the data type, or the plan does not fit the counts.
     pub fn bind(request: Request, plan: Arc<Plan>, message_bytes: usize) -> Result<Call, Refused> {
         let kernel =
             Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
@@ -90,19 +90,18 @@ impl Call {
             tile_bytes,
             nodes: Vec::with_capacity(plan.nodes.len()),
             extents: Vec::new(),
-            lane_trips: Vec::with_capacity(plan.lanes.len()),
+            trips: 0,
             request,
             plan,
         };
         let plan = call.plan.clone();
-        for node in &plan.nodes {
-            call.bind_node(&plan, node, &layout);
+        for (id, node) in plan.nodes.iter().enumerate() {
+            call.bind_node(&plan, node, &layout).map_err(|reason| unfit(&plan, id, reason))?;
         }
-        let trips = |lane: &hcomm_planner::Lane| {
-            let nodes = &call.nodes[lane.nodes.start as usize..lane.nodes.end as usize];
-            nodes.iter().map(|n| n.trips).max().unwrap_or(0)
-        };
-        call.lane_trips = plan.lanes.iter().map(trips).collect();
+        if call.tile_bytes * u64::from(plan.span_chunks) > message_bytes.max(LEAST_SLOT_BYTES) as u64 {
+            return Err(unfit(&plan, 0, "an element of every chunk of its messages does not fit a slot"));
+        }
+        call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
         Ok(call)
     }
 
@@ -111,26 +110,35 @@ impl Call {
         describe(&self.request)
     }
 
+    /// The call and its plan in words, so that calls whose fingerprints differ read differently.
+    pub fn identify(&self) -> String {
+        format!("{} by {}, plan {:016x}", self.describe(), self.plan.algorithm, self.plan.id)
+    }
+
     /// The byte range of chunk `chunk` (below `per_span`) of span number `span` of a node, at a tile.
     #[inline]
     pub fn tile_of(&self, node: &CallNode, span: u32, chunk: u32, tile: u32) -> Extent {
-        self.cut(self.extents[(node.extents + span * node.per_span + chunk) as usize], tile)
+        self.cut(node, self.extents[(node.extents + span * node.per_span + chunk) as usize], tile)
     }
 
     /// Bytes of the message that a node moves at a tile.
     #[inline]
     pub fn message_bytes(&self, node: &CallNode, tile: u32) -> usize {
         let chunks = &self.extents[node.extent as usize..(node.extent + node.per_span) as usize];
-        chunks.iter().map(|e| self.cut(*e, tile).bytes as usize).sum()
+        chunks.iter().map(|e| self.cut(node, *e, tile).bytes as usize).sum()
     }
 
     #[inline]
-    fn cut(&self, whole: Extent, tile: u32) -> Extent {
+    fn cut(&self, node: &CallNode, whole: Extent, tile: u32) -> Extent {
+        // Chunks that were joined are longer than a tile; the one tile of their node is all of them.
+        if node.trips == 1 {
+            return whole;
+        }
         let skipped = (u64::from(tile) * self.tile_bytes).min(whole.bytes);
         Extent { start: whole.start + skipped, bytes: (whole.bytes - skipped).min(self.tile_bytes) }
     }
 
-    fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) {
+    fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) -> Result<(), &'static str> {
         let chunks = |span: Span| (span.first..span.first + span.count).map(move |c| (span.buffer, c));
         let largest = chunks(node.extent).map(|(b, c)| layout.extent(b, c).bytes).max().unwrap_or(0);
         let trips = shape::trip_count(largest, self.tile_bytes) as u32;
@@ -138,6 +146,10 @@ impl Call {
         let spans = local_spans(plan, node).chain([node.extent]);
         let bound: Vec<Vec<Extent>> =
             spans.map(|span| chunks(span).map(|(b, c)| layout.extent(b, c)).collect()).collect();
+        let lengths = |list: &[Extent]| list.iter().map(|e| e.bytes).collect::<Vec<_>>();
+        if bound.windows(2).any(|pair| lengths(&pair[0]) != lengths(&pair[1])) {
+            return Err("its spans differ in length with these counts");
+        }
         let merge = trips == 1 && bound.iter().all(|list| side_by_side(list));
         let per_span = if merge { 1 } else { node.extent.count };
         for list in &bound {
@@ -149,7 +161,15 @@ impl Call {
         }
         let extent = self.extents.len() as u32 - per_span;
         self.nodes.push(CallNode { trips, extents, per_span, extent });
+        Ok(())
     }
+}
+
+/// What every slot holds, however small the staging.
+pub(crate) const LEAST_SLOT_BYTES: usize = 4096;
+
+fn unfit(plan: &Plan, node: usize, reason: &'static str) -> Refused {
+    Refused::Unfit { algorithm: plan.algorithm.clone(), node, reason }
 }
 
 /// Which call it is, in words.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
+use hcomm_planner::verify::VerifyError;
 use hcomm_planner::{PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
@@ -60,6 +61,27 @@ pub enum Refused {
         rank: Rank,
         /// The communicator's world.
         world: usize,
+    },
+    /// A plan that contradicts itself.
+    #[error("the plan cannot be run: {0}")]
+    Malformed(String),
+    /// A plan that the counts, or the staging, do not suit.
+    #[error("node {node} of the plan by '{algorithm}' cannot be run: {reason}")]
+    Unfit {
+        /// Who made the plan.
+        algorithm: String,
+        /// The node.
+        node: usize,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A plan that is wrong. A fault of hcomm, or of a plan made by hand.
+    #[error("the plan by '{algorithm}' fails its proof: {fault}")]
+    Unproved {
+        /// Who made the plan.
+        algorithm: String,
+        /// What the verifier found.
+        fault: VerifyError,
     },
     /// A plan that needs a resource which no transport here drives.
     #[error(
@@ -166,6 +188,12 @@ pub enum Failure {
         call: String,
         /// The other's failure.
         cause: String,
+    },
+    /// The call was refused, so that what comes after it cannot start.
+    #[error("the call was refused: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
     },
     /// The communicator was closed on this rank.
     #[error("the communicator was closed")]

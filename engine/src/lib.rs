@@ -16,6 +16,8 @@ mod log;
 pub mod memory;
 mod operation;
 pub mod profile;
+#[cfg(debug_assertions)]
+mod proof;
 pub mod settings;
 pub mod work;
 

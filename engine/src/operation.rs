@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::error::Failure;
+use hcomm_transports::Ringer;
+
+use crate::error::{Failure, Refused};
 
 /// Shared between a `Work` and the communicator's core.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub(crate) struct Operation {
 struct Ending {
     outcome: Option<Result<(), Failure>>,
     waker: Option<Waker>,
+    /// Drivers of operations that come after this one.
+    followers: Vec<Ringer>,
     /// Buffers of a `Work` that was dropped: freed when the operation ends.
     orphan: Option<Box<dyn Any + Send>>,
 }
@@ -35,6 +39,13 @@ impl std::fmt::Debug for Ending {
 }
 
 impl Operation {
+    /// One that has ended because its call was refused.
+    pub fn refused(refused: &Refused) -> Self {
+        let operation = Operation::default();
+        operation.complete(Err(Failure::Refused { reason: refused.to_string() }));
+        operation
+    }
+
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
@@ -49,12 +60,13 @@ impl Operation {
 
     /// Ends it: frees orphaned buffers and wakes who awaits it.
     pub fn complete(&self, outcome: Result<(), Failure>) {
-        let (waker, orphan) = {
+        let (waker, followers, orphan) = {
             let mut ending = self.ending();
             ending.outcome = Some(outcome);
             self.done.store(true, Ordering::Release);
-            (ending.waker.take(), ending.orphan.take())
+            (ending.waker.take(), std::mem::take(&mut ending.followers), ending.orphan.take())
         };
+        followers.iter().for_each(Ringer::ring);
         drop(orphan);
         if let Some(waker) = waker {
             waker.wake();
@@ -71,6 +83,14 @@ impl Operation {
             ending.waker = Some(waker.clone());
         }
         true
+    }
+
+    /// Rings when it ends, for a driver whose operations come after it.
+    pub fn follow(&self, ringer: Ringer) {
+        let mut ending = self.ending();
+        if ending.outcome.is_none() {
+            ending.followers.push(ringer);
+        }
     }
 
     /// Takes over the buffers of a `Work` that is dropped while the operation runs; drops them at once where it is done.

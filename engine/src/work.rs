@@ -37,7 +37,7 @@ enum State {
 
 /// Names an operation that others may come after.
 #[derive(Clone, Debug)]
-pub struct Ticket(pub(crate) Option<Arc<Operation>>);
+pub struct Ticket(pub(crate) Arc<Operation>);
 
 /// Anything that stands for a submitted operation.
 pub trait Predecessor {
@@ -108,10 +108,18 @@ impl<B: Buffers> Pending<B> {
         }
     }
 
+    /// The operation; `None` where it was refused.
+    pub fn operation(&self) -> Option<&Arc<Operation>> {
+        match &self.state {
+            State::Refused(_) => None,
+            State::Running { operation, .. } => Some(operation),
+        }
+    }
+
     pub fn ticket(&self) -> Ticket {
         match &self.state {
-            State::Refused(_) => Ticket(None),
-            State::Running { operation, .. } => Ticket(Some(operation.clone())),
+            State::Refused(refused) => Ticket(Arc::new(Operation::refused(refused))),
+            State::Running { operation, .. } => Ticket(operation.clone()),
         }
     }
 

@@ -10,9 +10,13 @@ use crate::model::Sizes;
 use crate::options::{Link, Options};
 use crate::trainer::Trainer;
 
+/// Plan-node events that each rank keeps for the timeline.
+const NODE_EVENTS: u32 = 1 << 16;
+
 /// The settings of the environment, and over them those of the command line.
 pub fn settings(options: &Options, corpus: &Corpus, sizes: Sizes, world: usize) -> Outcome<Settings> {
     let mut settings = Settings::from_env()?;
+    settings.trace_events = NODE_EVENTS;
     if let Some(transport) = options.transport {
         settings.transport = transport;
     }

@@ -98,7 +98,8 @@ fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) 
     let begun = Instant::now();
     for _ in 0..options.steps {
         trainer.step(options.mode)?;
-        progress.advance(1, format_args!("loss {:.3}", trainer.losses().last().unwrap_or(&f32::NAN)));
+        let loss = trainer.losses().last().map_or("...".to_owned(), |loss| format!("{loss:.3}"));
+        progress.advance(1, format_args!("loss {loss}"));
     }
     trainer.finish()?;
     drop(progress);
@@ -129,8 +130,8 @@ fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options
             println!("{}", report::table(&timings, sizes.tokens() * comm.world()));
         }
     }
-    measure::record(&mut trainer, comm)?;
-    trainer.timeline.write(&options.out)?;
+    let nodes = measure::record(&mut trainer, comm)?;
+    trainer.timeline.write(&nodes, &options.out)?;
     comm.barrier()?;
     if comm.rank() == 0 {
         let mut files = plans::draw(comm, &trainer.buckets(), &options.out)?;

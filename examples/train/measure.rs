@@ -2,6 +2,7 @@
 //! after the other in the same processes, so that a machine that speeds up or slows down does it to all three.
 
 use hcomm::Communicator;
+use hcomm::profile::Profile;
 
 use crate::Outcome;
 use crate::buckets::Mode;
@@ -56,15 +57,17 @@ pub fn steps(rounds: usize) -> usize {
     rounds * MODES.len() * STEPS_PER_ROUND
 }
 
-/// A few steps of both ways to communicate, kept in the timeline and not in the table.
-pub fn record(trainer: &mut Trainer, comm: &Communicator) -> Outcome<()> {
+/// A few steps of both ways to communicate, kept in the timeline and not in the table. Returns what the library recorded
+/// of its plan nodes meanwhile.
+pub fn record(trainer: &mut Trainer, comm: &Communicator) -> Outcome<Profile> {
+    comm.take_profile();
     for mode in [Mode::Overlap, Mode::NoOverlap] {
         comm.barrier()?;
         trainer.timeline.record(true);
         take_steps(trainer, mode, 4)?;
         trainer.timeline.record(false);
     }
-    Ok(())
+    Ok(comm.take_profile())
 }
 
 /// The median step with nothing communicated.

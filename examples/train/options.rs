@@ -12,7 +12,7 @@ Trains a small character-level transformer data-parallel on this repository's ow
 
   --ranks N             rank processes to start (2)
   --transport shm|tcp   how they talk (what the machine offers; tcp with --link)
-  --link RATE|auto      pace tcp to RATE bytes per second, e.g. 50MB; auto: communication takes as long as backward
+  --link RATE|auto      pace tcp to RATE bytes per second, e.g. 50MB/s; auto: communication takes as long as backward
   --steps N             training steps (400)
   --rounds N            rounds of the measurement afterwards; 0 leaves it out (10)
   --no-overlap          communicate after backward instead of during it; no measurement
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn rates_have_units() {
-        for (text, bytes_per_s) in [("1500", 1500), ("50MB", 50_000_000)] {
+        for (text, bytes_per_s) in [("1500B/s", 1500), ("50MB/s", 50_000_000), ("8Mbit/s", 1_000_000)] {
             let rate = Rate::bytes_per_s(bytes_per_s);
             assert_eq!(parse(&format!("--link {text}")).unwrap().link, Some(Link::Paced(rate)));
         }
@@ -193,9 +193,9 @@ mod tests {
             ("--ranks -1", "\"-1\""),
             ("--transport rdma", "'rdma'"),
             ("--link fast", "'fast'"),
-            ("--link 7", "'7'"),
+            ("--link 7B/s", "'7B/s'"),
             ("--link", "--link"),
-            ("--link 1MB --transport shm", "--transport"),
+            ("--link 1MB/s --transport shm", "--transport"),
             ("--no-comm --no-overlap", "--no-overlap"),
             ("--no-comm --check", "--check"),
             ("--seed x", "\"x\""),

@@ -8,25 +8,30 @@ use hcomm::{Collective, Communicator, DType, Plan, ReduceOp, Request};
 
 use crate::Outcome;
 
-/// Draws each plan once, all ranks together, named after the first of `buckets` (name and length) that ran on it.
+/// Draws each plan once, all ranks together: as `plan`, or, where `buckets` (name and length) ran on several, named
+/// after the first that ran on it.
 pub fn draw(comm: &Communicator, buckets: &[(String, usize)], folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let (mut seen, mut drawn) = (Vec::new(), Vec::new());
+    let mut plans: Vec<(u64, &str, Request)> = Vec::new();
     for (name, length) in buckets {
         let mut request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, *length as u64);
         request.algorithm = comm.settings().algorithm.of(Collective::AllReduce).cloned();
         let id = comm.plan(&request)?.id;
-        if seen.contains(&id) {
-            continue;
+        if plans.iter().all(|(known, ..)| *known != id) {
+            plans.push((id, name, request));
         }
-        seen.push(id);
+    }
+    let is_only = plans.len() == 1;
+    let mut drawn = Vec::new();
+    for (_, name, request) in plans {
         let slices = (0..comm.world()).map(|rank| comm.planner().compile(&request, rank));
-        drawn.extend(draw_one(&slices.collect::<Result<Vec<_>, _>>()?, name, folder)?);
+        let name = if is_only { "plan".to_owned() } else { format!("plan-{}", name.replace(' ', "-")) };
+        drawn.extend(draw_one(&slices.collect::<Result<Vec<_>, _>>()?, &name, folder)?);
     }
     Ok(drawn)
 }
 
 fn draw_one(slices: &[Plan], name: &str, folder: &Path) -> Outcome<[PathBuf; 2]> {
-    let file = |ending| folder.join(format!("plan-{}.{ending}", name.replace(' ', "-")));
+    let file = |ending| folder.join(format!("{name}.{ending}"));
     let (dot, svg) = (file("dot"), file("svg"));
     fs::write(&dot, export::dot(slices, None))?;
     fs::write(&svg, export::svg(slices, None))?;
@@ -37,15 +42,27 @@ fn draw_one(slices: &[Plan], name: &str, folder: &Path) -> Outcome<[PathBuf; 2]>
 mod tests {
     use super::*;
 
+    fn names_of(lengths: [usize; 2]) -> Vec<String> {
+        let folder =
+            std::env::temp_dir().join(format!("hcomm-train-plans-{}-{lengths:?}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let comms = Communicator::in_process(4).unwrap();
+        let buckets = [("feed-forward 0".to_owned(), lengths[0]), ("head".to_owned(), lengths[1])];
+        let drawn = draw(&comms[0], &buckets, &folder).unwrap();
+        assert!(drawn.iter().all(|file| fs::metadata(file).unwrap().len() > 100));
+        fs::remove_dir_all(&folder).unwrap();
+        drawn.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
     #[test]
     fn buckets_that_share_a_plan_share_a_drawing() {
-        let folder = std::env::temp_dir().join(format!("hcomm-train-plans-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let comms = Communicator::in_process(2).unwrap();
-        let buckets = [("feed forward 0".to_owned(), 100_000), ("feed forward 1".to_owned(), 100_000)];
-        let drawn = draw(&comms[0], &buckets, &folder).unwrap();
-        assert_eq!(drawn, ["dot", "svg"].map(|ending| folder.join(format!("plan-feed-forward-0.{ending}"))));
-        assert!(fs::read_to_string(&drawn[1]).unwrap().ends_with("</svg>\n"));
-        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(names_of([100_000, 100_000]), ["plan.dot", "plan.svg"]);
+    }
+
+    #[test]
+    fn different_plans_are_named_after_their_buckets() {
+        let expected =
+            ["plan-feed-forward-0.dot", "plan-feed-forward-0.svg", "plan-head.dot", "plan-head.svg"];
+        assert_eq!(names_of([2, 10_000_000]), expected);
     }
 }

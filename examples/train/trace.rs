@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::time::{ClockId, clock_gettime};
+use hcomm::profile::Profile;
+pub use hcomm::profile::now_ns;
 
 use crate::Outcome;
 
@@ -74,8 +75,8 @@ impl Timeline {
         std::mem::take(&mut self.totals_ns)
     }
 
-    /// Writes this rank's events where `merge` finds them.
-    pub fn write(&self, folder: &Path) -> Outcome<()> {
+    /// Writes this rank's events, and those of the library's plan nodes, where `merge` finds them.
+    pub fn write(&self, nodes: &Profile, folder: &Path) -> Outcome<()> {
         let mut events = format!(
             r#"{{"name":"process_name","ph":"M","pid":{0},"tid":0,"args":{{"name":"rank {0}"}}}},
 {{"name":"thread_name","ph":"M","pid":{0},"tid":0,"args":{{"name":"compute"}}}}"#,
@@ -88,6 +89,9 @@ impl Timeline {
                 events,
                 ",\n{{\"name\":\"{name}\",\"cat\":\"compute\",\"ph\":\"X\",\"ts\":{begun},\"dur\":{lasted},\"pid\":{rank},\"tid\":0}}"
             )?;
+        }
+        for event in nodes.trace_events(self.rank) {
+            write!(events, ",\n{event}")?;
         }
         Ok(fs::write(part(folder, self.rank), events)?)
     }
@@ -104,12 +108,6 @@ impl Phase {
             Phase::Step => "step",
         }
     }
-}
-
-/// The machine's monotonic clock.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Makes one `trace.json` of what all ranks wrote to `folder`. A rank on another host has left its part there.
@@ -146,7 +144,7 @@ mod tests {
             timeline.add(Phase::Forward, "unseen", 1, 2);
             timeline.record(true);
             timeline.add(Phase::Backward, "head", 1_002_003, 1_002_503);
-            timeline.write(&folder).unwrap();
+            timeline.write(&Profile::default(), &folder).unwrap();
             assert_eq!(timeline.take_totals_ns(), [1, 500, 0, 0, 0, 0]);
         }
         let text = fs::read_to_string(merge(&folder, 2).unwrap()).unwrap();

@@ -23,6 +23,8 @@ pub struct Trainer<'c> {
     adam: Adam,
     buckets: Buckets<'c>,
     steps: usize,
+    /// How many micro-batches the buckets that are out are the sum of.
+    summed: usize,
     losses: Vec<f32>,
     /// Where the time of this rank's main thread went.
     pub timeline: Timeline,
@@ -44,6 +46,7 @@ impl<'c> Trainer<'c> {
             adam,
             buckets,
             steps: 0,
+            summed: 1,
             losses: Vec::new(),
             timeline,
         })
@@ -72,6 +75,7 @@ impl<'c> Trainer<'c> {
         self.timeline.timed(Phase::Wait, "all buckets", || buckets.finish_backward(mode))?;
         self.timeline.add(Phase::Step, &format!("{} ({})", self.steps, mode.name()), begun_ns, now_ns());
         self.steps += 1;
+        self.summed = if mode == Mode::NoComm { 1 } else { self.comm.world() };
         Ok(())
     }
 
@@ -110,11 +114,11 @@ impl<'c> Trainer<'c> {
         let Some(mut sum) = self.timeline.timed(Phase::Wait, &block.name, || buckets.take(number))? else {
             return Ok(());
         };
-        let (adam, world) = (&mut self.adam, self.comm.world());
+        let (adam, summed) = (&mut self.adam, self.summed);
         if number + 1 == self.model.blocks.len() {
-            self.losses.extend(sum.pop().map(|loss| loss / world as f32));
+            self.losses.extend(sum.pop().map(|loss| loss / summed as f32));
         }
-        self.timeline.timed(Phase::Update, &block.name, || adam.update(number, block, &sum, world))?;
+        self.timeline.timed(Phase::Update, &block.name, || adam.update(number, block, &sum, summed))?;
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ impl Communicator {
         let topology = topology_of(&settings, &hosts)?;
         let links = session.roster.routes.iter().map(describe_route).collect();
         let is_crowded = is_crowded(&session.roster, placement.rank);
-        let (address, token) = (placement.address.clone(), placement.token.clone());
+        let (address, token) = (placement.address.clone(), placement.token);
         Communicator::assemble(Parts {
             rank: placement.rank,
             world: placement.world,
@@ -201,7 +201,7 @@ impl Communicator {
         let Parts { rank, world, endpoint, control, watch, settings, topology, facts, first } = parts;
         let log = Log::new(rank, settings.debug);
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
-        let peers = Peers::new(rank, world, control.clone(), log.clone());
+        let peers = Peers::new(rank, world, control.clone(), watch.clone(), log.clone());
         let recorder = Recorder::new(settings.trace_events as usize);
         let stall = settings.stall_warning;
         let limits = Limits {
@@ -344,7 +344,7 @@ pub(super) fn dimensions(settings: &Settings, peers: usize) -> WireConfig {
 const TILE_BYTES: u64 = 64 << 10;
 
 /// Room for a point-to-point header, and for a 16-byte element of each of up to 256 chunks.
-const MIN_SLOT_BYTES: u64 = 4096;
+const MIN_SLOT_BYTES: u64 = crate::call::LEAST_SLOT_BYTES as u64;
 
 /// The largest message of a tile.
 fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize {

@@ -30,7 +30,7 @@ impl Communicator {
     /// Where the rank does not exist or is lost, or the message is longer than the buffer, which is then untouched.
     pub fn recv<T: Element>(&self, buffer: &mut [T], from: Rank, tag: u32) -> Result<usize, Error> {
         let mut pending = self.post_recv(OutputOnly(Borrowed::from_mut(buffer)), from, tag);
-        let operation = pending.ticket().0;
+        let operation = pending.operation().cloned();
         pending.wait().map_err(|failed| failed.error)?;
         Ok(operation.map_or(0, |operation| operation.received() as usize / size_of::<T>()))
     }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
+use hcomm_planner::verify::check_slice;
 use hcomm_planner::{Collective, LaneKind, Plan, Planner, Request};
 use hcomm_transports::Control;
 
@@ -134,7 +135,7 @@ impl Communicator {
     /// the edge; the caller is not woken in between.
     #[must_use]
     pub fn after(&self, works: &[&dyn Predecessor]) -> Communicator {
-        self.with(|options| options.after.extend(works.iter().filter_map(|work| work.ticket().0)))
+        self.with(|options| options.after.extend(works.iter().map(|work| work.ticket().0)))
     }
 
     /// The plan that a call of this request will run on this rank.
@@ -271,6 +272,7 @@ impl Communicator {
         if plan.rank != rank || plan.world != world {
             return Err(Refused::ForeignPlan { plan_rank: plan.rank, plan_world: plan.world, rank, world });
         }
+        check_slice(plan).map_err(|fault| Refused::Malformed(fault.to_string()))?;
         if let Some(refused) = plan.lanes.iter().find_map(|lane| unsupported(lane.kind)) {
             return Err(refused);
         }

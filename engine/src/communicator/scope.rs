@@ -12,6 +12,7 @@ use hcomm_planner::Collective;
 use super::collectives::apart;
 use super::{Ask, Communicator};
 use crate::bindings::{Buffers, InPlace, InputOnly, Nothing, OutputOnly};
+use crate::domain::Domain;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::work::{Pending, Predecessor, Ticket, plain};
@@ -19,7 +20,7 @@ use crate::work::{Pending, Predecessor, Ticket, plain};
 /// Where operations on borrowed buffers are started. See [`Communicator::scope`].
 pub struct Scope<'env> {
     communicator: Communicator,
-    started: RefCell<Vec<Arc<Operation>>>,
+    started: RefCell<Vec<(Arc<Domain>, Arc<Operation>)>>,
     refused: Cell<Option<Error>>,
     /// Invariant in the lifetime of what it lends.
     env: PhantomData<Cell<&'env mut ()>>,
@@ -28,8 +29,9 @@ pub struct Scope<'env> {
 /// An operation of a scope: stands for it in `after`, and can be waited for before the scope ends.
 #[derive(Clone)]
 pub struct ScopedWork<'scope> {
-    domain: Arc<crate::domain::Domain>,
+    domain: Arc<Domain>,
     ticket: Ticket,
+    was_refused: bool,
     scope: PhantomData<&'scope ()>,
 }
 
@@ -189,9 +191,10 @@ impl<'env> Scope<'env> {
     }
 
     fn keep<B: Buffers>(&self, mut pending: Pending<B>) -> ScopedWork<'_> {
-        let ticket = pending.ticket();
-        match &ticket.0 {
-            Some(operation) => self.started.borrow_mut().push(operation.clone()),
+        let (ticket, domain) = (pending.ticket(), self.communicator.inner.domain.clone());
+        let was_refused = pending.operation().is_none();
+        match pending.operation() {
+            Some(operation) => self.started.borrow_mut().push((domain.clone(), operation.clone())),
             None => {
                 if let Err(refused) = pending.wait() {
                     let earlier = self.refused.take();
@@ -199,7 +202,7 @@ impl<'env> Scope<'env> {
                 }
             }
         }
-        ScopedWork { domain: self.communicator.inner.domain.clone(), ticket, scope: PhantomData }
+        ScopedWork { domain, ticket, was_refused, scope: PhantomData }
     }
 }
 
@@ -209,9 +212,9 @@ impl ScopedWork<'_> {
     /// # Errors
     /// What went wrong; the scope reports it too. A refusal is reported by the scope only.
     pub fn wait(&self) -> Result<(), Error> {
-        match &self.ticket.0 {
-            Some(operation) => plain(self.domain.wait(operation)),
-            None => Ok(()),
+        match self.was_refused {
+            true => Ok(()),
+            false => plain(self.domain.wait(&self.ticket.0)),
         }
     }
 }
@@ -232,12 +235,13 @@ impl WaitAll<'_, '_> {
     }
 
     fn wait(&self) -> Result<(), Error> {
-        let domain = &self.0.communicator.inner.domain;
         let started = std::mem::take(&mut *self.0.started.borrow_mut());
-        started
-            .iter()
-            .map(|operation| domain.wait(operation))
-            .fold(Ok(()), |first, next| first.and(plain(next)))
+        let mut first = Ok(());
+        for (domain, operation) in started {
+            // All are waited for, whatever became of the ones before.
+            first = first.and(plain(domain.wait(&operation)));
+        }
+        first
     }
 }
 

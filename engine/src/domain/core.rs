@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use hcomm_ops::buffer::Claim;
-use hcomm_transports::{Endpoint, Wire};
+use hcomm_transports::wire::REVOKED_BYTES;
+use hcomm_transports::{AnyWire, Arrival, Endpoint, Key, Wire, Word};
 use slab::Slab;
 
-use super::p2p::PointToPoint;
+use super::notes::Note;
+use super::p2p::{PORT, PointToPoint};
 use super::peers::Peers;
+use super::watch::NO_CALL;
 use crate::error::Failure;
 use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS};
 use crate::operation::Operation;
@@ -58,6 +61,8 @@ struct Entry {
     /// When peers were last asked what they are doing, and whether the user was warned.
     asked: Option<Instant>,
     warned: bool,
+    /// Which of a peer's calls is thought to be the first that differs from this rank's.
+    suspect: Option<(Rank, u64)>,
     /// It has failed; it ends when no peer reads its memory any more.
     failed: Option<Failure>,
 }
@@ -92,6 +97,9 @@ pub(crate) struct Core {
     locals: Vec<Local>,
     /// The number to be admitted next.
     next: u64,
+    /// Hash of the calls admitted so far: every message carries it, so that a call which differs is found at the next
+    /// message, of whatever call.
+    chain: u32,
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
     /// Executions that ended, for their allocations.
@@ -117,6 +125,7 @@ impl Core {
             waiting: BTreeMap::new(),
             locals: Vec::new(),
             next: first,
+            chain: 0,
             occupied: [false; WINDOWS as usize],
             spare: Vec::new(),
             broken: None,
@@ -153,23 +162,29 @@ impl Core {
 
     /// Whether number `number` would be admitted at once.
     pub fn admits(&self, number: u64) -> bool {
-        self.next == number && !self.occupied[window(number)] && self.broken.is_none()
+        let is_next = self.next == number && !self.occupied[window(number)];
+        is_next && self.broken.is_none() && !self.peers.has_refused(number)
     }
 
-    /// Passes a number that has run outside the table, or was refused.
-    pub fn pass(&mut self, number: u64) {
+    /// Passes the number of an operation that runs outside the table.
+    #[inline]
+    pub fn pass(&mut self, number: u64, execution: &mut Execution) {
         debug_assert_eq!(self.next, number, "numbers pass in order");
         self.next = number + 1;
+        self.chain = chained(self.chain, execution.call().fingerprint);
+        execution.follow(self.chain);
     }
 
     /// Takes an operation in; it is admitted when its number comes.
     pub fn submit(&mut self, submission: Submission) {
+        self.follow(&submission.after);
         self.waiting.insert(submission.number, submission);
         self.admit();
     }
 
     /// Takes a closure in.
     pub fn submit_local(&mut self, local: Local) {
+        self.follow(&local.after);
         self.locals.push(local);
     }
 
@@ -222,6 +237,8 @@ impl Core {
     pub fn break_from(&mut self, number: u64, failure: &Failure) {
         if self.broken.as_ref().is_none_or(|(first, _)| number < *first) {
             self.broken = Some((number, failure.clone()));
+            self.peers.abort(self.first_unfinished(number), failure);
+            self.p2p.fail_all(failure);
         }
         for (_, entry) in &mut self.entries {
             if entry.number > number && entry.failed.is_none() {
@@ -239,7 +256,6 @@ impl Core {
         }
         let number = entry.number;
         entry.failed = Some(failure.clone());
-        self.peers.abort(number, &failure);
         self.break_from(number, &failure);
     }
 
@@ -262,6 +278,8 @@ impl Core {
             self.fail_number(number, Failure::PeerRefused { rank, call, reason });
         } else if number >= self.next {
             self.peers.refuse(number, rank, reason);
+        } else {
+            self.break_from(number, &Failure::PeerRefused { rank, call, reason });
         }
     }
 
@@ -283,6 +301,41 @@ impl Core {
         self.p2p.fail_all(failure);
     }
 
+    /// A peer says that its call `number` is the same as ours: where that was suspected, the one before it is.
+    pub fn clear_suspect(&mut self, rank: Rank, number: u64) {
+        let suspects = |key: &usize| self.entries[*key].suspect == Some((rank, number));
+        if let Some(key) = self.running.iter().copied().find(suspects) {
+            self.suspect(key, rank, number.wrapping_sub(1));
+        }
+    }
+
+    /// A message of a call that has ended here, and that did not expect it: from whom, and of which call.
+    pub fn leftover(&mut self) -> Option<(Rank, u64)> {
+        let next = self.next;
+        let wires = self.endpoint.wires.iter_mut().enumerate();
+        let mut wires = wires.filter_map(|(rank, wire)| Some((rank, wire.as_mut()?)));
+        wires.find_map(|(rank, wire)| Some((rank, (0..PORT).find_map(|port| left_on(wire, port, next))?)))
+    }
+
+    /// No operation can start any more.
+    pub fn close(&mut self) {
+        if !self.is_idle() {
+            self.abort(&Failure::Closed);
+        }
+        self.broken.get_or_insert((self.next, Failure::Closed));
+    }
+
+    /// The first call, of those from `number` on, that has not ended here.
+    fn first_unfinished(&self, number: u64) -> u64 {
+        let numbers = self.entries.iter().map(|(_, entry)| entry.number);
+        numbers.filter(|unfinished| *unfinished >= number).min().unwrap_or(self.next)
+    }
+
+    /// Asks to be woken when operations end that others here come after: they may be another communicator's.
+    fn follow(&self, after: &[Arc<Operation>]) {
+        after.iter().for_each(|operation| operation.follow(self.endpoint.doorbell.ringer()));
+    }
+
     fn move_sockets(&mut self) -> bool {
         self.endpoint.wires.iter_mut().flatten().fold(false, |moved, wire| wire.progress() | moved)
     }
@@ -296,10 +349,14 @@ impl Core {
             let mut submission = first.remove();
             self.next += 1;
             let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
-            match (submission.execution.take(), failure) {
+            let execution = submission.execution.take();
+            let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
+            self.chain = chained(self.chain, fingerprint);
+            match (execution, failure) {
                 (None, _) => {}
                 (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
-                (Some(execution), None) => {
+                (Some(mut execution), None) => {
+                    execution.follow(self.chain);
                     self.recorder.start(submission.number, execution.call());
                     self.enter(submission, execution);
                 }
@@ -319,6 +376,7 @@ impl Core {
             since: None,
             asked: None,
             warned: false,
+            suspect: None,
             failed: None,
         });
         self.running.push(key);
@@ -355,7 +413,9 @@ impl Core {
             Progress::Moved => true,
             Progress::Finished => self.finish(key),
             Progress::Blocked => self.blame(key),
-            Progress::Differs { peer, .. } => self.differs(key, peer),
+            Progress::Differs { peer, word, bytes, expected } => {
+                self.differs(key, peer, (word, bytes), expected)
+            }
         }
     }
 
@@ -385,15 +445,37 @@ impl Core {
         })
     }
 
-    /// The next message from a peer belongs to another call: the two exchange descriptions, then both fail.
-    fn differs(&mut self, key: usize, peer: Rank) -> bool {
-        let entry = &mut self.entries[key];
-        if entry.asked.is_none() {
-            entry.asked = Some(Instant::now());
-            let call = entry.execution.call();
-            self.peers.ask(peer, entry.number, call);
+    /// The next message from a peer is another than expected. Where it belongs to another call, the two exchange
+    /// descriptions, then both fail; where only its length differs, the two gave different counts.
+    fn differs(&mut self, key: usize, peer: Rank, (word, bytes): (Word, u64), expected: usize) -> bool {
+        let entry = &self.entries[key];
+        if word != entry.execution.word() {
+            if entry.suspect.is_none() {
+                let newer = word.operation.wrapping_sub(entry.number as u32) as i32;
+                self.suspect(key, peer, entry.number.wrapping_add_signed(i64::from(newer.min(0))));
+            }
+        } else if bytes != REVOKED_BYTES {
+            let (rank, number, call) = (self.peers.rank(), entry.number, entry.execution.call().describe());
+            let other_call = format!("{call}, sending {bytes} bytes to rank {rank}");
+            let call = format!("{call}, expecting {expected} bytes from rank {peer}");
+            self.peers.tell(peer, &Note::Differs { number, call: call.clone() });
+            self.fail(key, Failure::CallMismatch { rank, call, other: peer, other_call });
+            return true;
         }
         self.blame(key)
+    }
+
+    /// Asks a peer about the call that may be the first to differ; where this rank does not remember its own, that has to do.
+    fn suspect(&mut self, key: usize, peer: Rank, number: u64) {
+        self.entries[key].suspect = Some((peer, number));
+        if !self.peers.ask(peer, number) {
+            let rank = self.peers.rank();
+            let call = format!("call {number} or one before it");
+            self.fail(
+                key,
+                Failure::CallMismatch { rank, call, other: peer, other_call: "another".to_owned() },
+            );
+        }
     }
 
     fn remove(&mut self, key: usize) -> Entry {
@@ -435,8 +517,12 @@ impl Core {
                 }
                 Ok(true) => {
                     let local = self.locals.remove(at);
-                    (local.run)();
-                    local.operation.complete(Ok(()));
+                    let run = std::panic::AssertUnwindSafe(local.run);
+                    let outcome = std::panic::catch_unwind(run).map_err(|_| {
+                        let (rank, cause) = (self.peers.rank(), "a local closure panicked".to_owned());
+                        Failure::Aborted { rank, cause }
+                    });
+                    local.operation.complete(outcome);
                 }
                 Err(cause) => {
                     let call = "a local closure".to_owned();
@@ -462,9 +548,9 @@ impl Core {
         }
         if entry.asked.is_none_or(|at| now.duration_since(at) >= ASK_AFTER) {
             entry.asked = Some(now);
-            let (number, call) = (entry.number, entry.execution.call().clone());
+            let number = entry.number;
             for rank in entry.execution.waits_for(&mut self.endpoint.wires) {
-                self.peers.ask(rank, number, &call);
+                let _ = self.peers.ask(rank, number);
             }
         }
         if elapsed >= self.limits.stall_warning && !self.entries[key].warned {
@@ -496,6 +582,9 @@ impl Core {
     /// Which ranks an operation waits for, and what they said they are doing.
     fn waiting_for(&mut self, key: usize) -> String {
         let entry = &self.entries[key];
+        if !entry.begun {
+            return "it was waiting for the operations that it comes after".to_owned();
+        }
         let waits = entry.execution.waits_for(&mut self.endpoint.wires);
         let position = entry.execution.position();
         if waits.is_empty() {
@@ -551,6 +640,32 @@ impl Entry {
         let begun = self.begun;
         self.claims.drain(..).filter(|_| begun).for_each(|claim| claim.give_back());
     }
+}
+
+impl Drop for Core {
+    /// What a peer is in the middle of reading stays where it is for good.
+    fn drop(&mut self) {
+        for mut entry in self.entries.drain() {
+            match entry.execution.revoke(&mut self.endpoint.wires) {
+                true => entry.operation.complete(Err(Failure::Closed)),
+                false => std::mem::forget(entry),
+            }
+        }
+    }
+}
+
+/// The hash of a call and all calls before it. Ranks whose calls differ anywhere differ in it from there on.
+#[inline]
+fn chained(before: u32, fingerprint: u32) -> u32 {
+    (before.rotate_left(7) ^ fingerprint).wrapping_mul(0x9e37_79b1)
+}
+
+/// The call before `next` that a message waiting on a port belongs to.
+fn left_on(wire: &mut AnyWire, port: u16, next: u64) -> Option<u64> {
+    let any = Key { port, word: Word { operation: next as u32, fingerprint: 0 } };
+    let Arrival::Differs { word, .. } = wire.poll(any, 0) else { return None };
+    let newer = word.operation.wrapping_sub(next as u32) as i32;
+    (newer < 0).then(|| next.wrapping_add_signed(i64::from(newer)))
 }
 
 fn window(number: u64) -> usize {

@@ -1,11 +1,12 @@
 //! [`Domain`]: one communicator's progress. Calls enter here as operations; whoever waits drives them all; what nobody waits for
 //! is driven in the background.
 //!
-//! - `handover`: who drives. `core`: what is driven. `driver`: the background thread.
+//! - `handover`: who drives. `core`: what is driven. `drive`: how. `driver`: the background thread.
 //! - `watch`, `notes`, `peers`: the control plane's side: what other ranks do, and who is gone.
 //! - `p2p`: tagged messages.
 
 pub(crate) mod core;
+mod drive;
 mod driver;
 mod handover;
 mod notes;
@@ -13,30 +14,36 @@ pub(crate) mod p2p;
 pub(crate) mod peers;
 pub(crate) mod watch;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use hcomm_ops::buffer::Claim;
-use hcomm_transports::{Event, Lost, Ringer, Wire};
+use hcomm_transports::Ringer;
 
 use self::core::{Core, Local, Submission};
-use self::handover::{Handover, Shift, Turn};
-use self::notes::Note;
+use self::handover::{Handover, Turn};
 use self::p2p::Posted;
-use self::peers::Gone;
-use self::watch::{News, Watch};
+use self::watch::Watch;
 use crate::bindings::Spans;
 use crate::call::Call;
 use crate::error::Failure;
-use crate::execution::{Execution, Progress};
+use crate::execution::Execution;
 use crate::operation::Operation;
 use crate::profile::Profile;
 
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
-    /// A collective call, or the number of a refused one.
-    Collective(Submission),
+    /// A collective call.
+    Collective(Box<Submission>),
+    /// A call that was refused: its number passes, and peers are told.
+    Refused {
+        /// Its number.
+        number: u64,
+        /// Why.
+        reason: String,
+    },
     /// A closure between operations.
     Local(Local),
     /// A tagged send.
@@ -56,6 +63,44 @@ pub(crate) struct Order {
     pub claims: Vec<Claim>,
 }
 
+/// The core in the hands of one thread; put back in every exit.
+struct Held<'a> {
+    domain: &'a Domain,
+    core: Option<Box<Core>>,
+}
+
+impl<'a> Held<'a> {
+    fn new(domain: &'a Domain, core: Box<Core>) -> Self {
+        Held { domain, core: Some(core) }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.core.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        self.core.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(mut core) = self.core.take() else { return };
+        if std::thread::panicking() {
+            let cause = "a thread panicked while it drove the communicator".to_owned();
+            core.abort(&Failure::Aborted { rank: core.peers.rank(), cause });
+        }
+        let work_left = core.has_work() || !self.domain.inbox.1.is_empty();
+        self.domain.handover.put_back(core, work_left);
+    }
+}
+
 /// How long a waiting thread tries before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -65,11 +110,8 @@ pub(crate) struct Patience {
     pub yields: u32,
 }
 
-/// The longest sleep before deadlines are looked at again.
-const NAP: Duration = Duration::from_millis(50);
-
-/// Rounds between two looks at the clock while spinning or yielding.
-const ROUNDS_PER_CLOCK: u32 = 4096;
+/// How long peers are given to answer, or to let go of memory, when the communicator closes.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// See the module's text.
 pub(crate) struct Domain {
@@ -96,26 +138,27 @@ impl Domain {
     /// something is. `bind` enters the buffers.
     pub fn run(&self, call: &Arc<Call>, spans: &Spans) -> Result<(), Failure> {
         let number = self.watch.record(call.fingerprint);
-        let Some(mut core) = self.handover.take() else {
+        let Some(mut core) = self.take() else {
             let operation = Arc::new(Operation::default());
-            self.post(Intake::Collective(Submission::new(number, call, spans, &operation)));
+            self.post(Intake::Collective(Box::new(Submission::new(number, call, spans, &operation))));
             return self.wait(&operation);
         };
         self.take_in(&mut core);
         if !core.is_idle() || !core.admits(number) {
             let operation = Arc::new(Operation::default());
-            self.accept(&mut core, Intake::Collective(Submission::new(number, call, spans, &operation)));
+            self.accept(
+                &mut core,
+                Intake::Collective(Box::new(Submission::new(number, call, spans, &operation))),
+            );
             return self.finish(core, &operation);
         }
-        core.pass(number);
         let mut execution = execution_in(&mut core, call, number);
+        core.pass(number, &mut execution);
         execution.bind(spans);
         core.recorder.start(number, call);
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
             core.keep(execution);
-            let work_left = core.has_work();
-            self.handover.put_back(core, work_left);
             return Ok(());
         }
         let operation = Arc::new(Operation::default());
@@ -127,36 +170,25 @@ impl Domain {
     pub fn start(&self, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>, order: Order) -> u64 {
         let number = self.watch.record(call.fingerprint);
         let submission = Submission::new(number, call, spans, operation);
-        self.submit(Intake::Collective(Submission {
-            after: order.after,
-            claims: order.claims,
-            ..submission
-        }));
+        let submission = Submission { after: order.after, claims: order.claims, ..submission };
+        self.submit(Intake::Collective(Box::new(submission)));
         number
     }
 
     /// Takes the number of a call that was refused, and tells the peers.
     pub fn refuse(&self, reason: &str) {
-        let number = self.watch.record(0);
+        let number = self.watch.record(watch::NO_CALL);
         self.watch.refuse(number, reason);
-        let operation = Arc::new(Operation::default());
-        let submission =
-            Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() };
-        let mut core = self.hold();
-        self.take_in(&mut core);
-        core.peers.tell_all(&Note::Refused { number, reason: reason.to_owned() });
-        core.submit(submission);
-        self.release(core);
+        self.submit(Intake::Refused { number, reason: reason.to_owned() });
     }
 
     /// Gives something to whoever drives; drives a round itself if nobody does.
     pub fn submit(&self, intake: Intake) {
-        match self.handover.take() {
+        match self.take() {
             Some(mut core) => {
                 self.take_in(&mut core);
                 self.accept(&mut core, intake);
                 core.round();
-                self.release(core);
             }
             None => self.post(intake),
         }
@@ -164,10 +196,9 @@ impl Domain {
 
     /// Makes one round of progress, if nobody else is doing so.
     pub fn nudge(&self) {
-        if let Some(mut core) = self.handover.take() {
+        if let Some(mut core) = self.take() {
             self.take_in(&mut core);
             core.round();
-            self.release(core);
         }
     }
 
@@ -184,41 +215,67 @@ impl Domain {
                 return outcome;
             }
             match self.handover.wait(|| operation.is_done(), patience) {
-                Turn::Drive(core) => return self.finish(core, operation),
+                Turn::Drive(core) => return self.finish(Held::new(self, core), operation),
                 Turn::Look => {
                     self.ringer.ring();
-                    patience = NAP;
+                    patience = (2 * patience).min(drive::NAP);
                 }
             }
         }
     }
 
-    /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`. Returns the first
-    /// failure that the communicator has met.
+    /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
+    /// any more. Returns the first failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
-        let mut core = self.hold();
+        let Some(mut core) = self.hold(deadline) else {
+            self.post(Intake::Abort(Failure::Closed));
+            let grace = Instant::now() + GRACE;
+            return self.hold(grace).and_then(|mut core| self.shut(&mut core, grace));
+        };
+        self.settle(&mut core, deadline, &|core| core.is_flushed() || core.broken().is_some());
+        self.inspect(&mut core, deadline.min(Instant::now() + GRACE));
+        self.shut(&mut core, Instant::now() + GRACE)
+    }
+
+    /// Drives until nothing is in flight and `and`, up to `deadline`.
+    fn settle(&self, core: &mut Core, deadline: Instant, and: &dyn Fn(&mut Core) -> bool) {
         let mut idle = 0;
         loop {
-            self.take_in(&mut core);
+            self.take_in(core);
             let moved = core.round();
-            let flushed = core.is_idle() && core.is_flushed();
-            if flushed || core.broken().is_some() && core.is_idle() || Instant::now() >= deadline {
-                break;
+            if core.is_idle() && and(core) || Instant::now() >= deadline {
+                return;
             }
             idle = if moved { 0 } else { idle + 1 };
-            self.pause(&mut core, idle, &|| false);
+            self.pause(core, idle, self.patience, &|_| false);
         }
+    }
+
+    /// Whether a peer has sent what no call here expected: the calls differed. Asks it which call that was.
+    fn inspect(&self, core: &mut Core, deadline: Instant) {
+        let Some((peer, number)) = core.leftover().filter(|_| core.broken().is_none()) else { return };
+        if core.peers.ask(peer, number) {
+            self.settle(core, deadline, &|core| core.broken().is_some() || core.peers.is_gone(peer));
+        }
+        if core.broken().is_none() {
+            let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
+            let other_call = "something that sent a message which this call does not expect".to_owned();
+            core.break_from(number, &Failure::CallMismatch { rank, call, other: peer, other_call });
+        }
+    }
+
+    /// Ends what is still in flight.
+    fn shut(&self, core: &mut Core, deadline: Instant) -> Option<Failure> {
         let failure = core.broken().cloned();
-        self.handover.put_back(core, false);
+        core.close();
+        self.settle(core, deadline, &|_| true);
         failure
     }
 
-    /// What was recorded since the last call.
+    /// What was recorded since the last call; nothing where the driver does not let go within a second.
     pub fn profile(&self) -> Profile {
-        let mut core = self.hold();
-        let profile = core.recorder.take();
-        self.release(core);
-        profile
+        let core = self.hold(Instant::now() + Duration::from_secs(1));
+        core.map(|mut core| core.recorder.take()).unwrap_or_default()
     }
 
     /// Ends the background driver.
@@ -231,19 +288,22 @@ impl Domain {
         self.handover.leave_work();
     }
 
-    /// Holds the core, waiting for whoever has it.
-    fn hold(&self) -> Box<Core> {
+    /// The core, if nobody holds it.
+    fn take(&self) -> Option<Held<'_>> {
+        self.handover.take().map(|core| Held::new(self, core))
+    }
+
+    /// The core, after waiting for whoever has it.
+    fn hold(&self, deadline: Instant) -> Option<Held<'_>> {
         loop {
             if let Turn::Drive(core) = self.handover.wait(|| false, Duration::from_millis(1)) {
-                return core;
+                return Some(Held::new(self, core));
+            }
+            if Instant::now() >= deadline {
+                return None;
             }
             self.ringer.ring();
         }
-    }
-
-    fn release(&self, core: Box<Core>) {
-        let work_left = core.has_work() || !self.inbox.1.is_empty();
-        self.handover.put_back(core, work_left);
     }
 
     /// Puts something into the inbox of whoever holds the core.
@@ -252,148 +312,6 @@ impl Domain {
         let _ = self.inbox.0.send(intake);
         self.handover.leave_work();
         self.ringer.ring();
-    }
-
-    /// Spins on one operation that runs outside the table. Returns whether it finished; where it did not, it goes on in
-    /// the table.
-    fn run_inline(&self, core: &mut Core, execution: &mut Execution, number: u64) -> bool {
-        let mut idle = 0;
-        loop {
-            match core.advance_alone(execution, number) {
-                Progress::Finished => return true,
-                Progress::Moved => idle = 0,
-                Progress::Differs { .. } => return false,
-                Progress::Blocked if idle < self.patience.spins => {
-                    idle += 1;
-                    std::hint::spin_loop();
-                }
-                Progress::Blocked if idle < self.patience.spins + self.patience.yields => {
-                    idle += 1;
-                    std::thread::yield_now();
-                }
-                Progress::Blocked => return false,
-            }
-            if self.watch.wants_attention() {
-                return false;
-            }
-        }
-    }
-
-    /// Drives until an operation is done, then parks the core.
-    fn finish(&self, mut core: Box<Core>, operation: &Operation) -> Result<(), Failure> {
-        self.drive(&mut core, self.patience, &|| operation.is_done());
-        self.release(core);
-        operation.outcome().unwrap_or(Err(Failure::Closed))
-    }
-
-    /// Rounds of progress until `until`, with the waits that `patience` allows in between.
-    fn drive(&self, core: &mut Core, patience: Patience, until: &dyn Fn() -> bool) {
-        let mut idle = 0;
-        loop {
-            self.take_in(core);
-            let moved = core.round();
-            if moved {
-                self.handover.announce();
-                idle = 0;
-            } else {
-                idle += 1;
-            }
-            if until() {
-                return;
-            }
-            if !moved {
-                self.pause_with(core, idle, patience, until);
-            }
-        }
-    }
-
-    fn pause(&self, core: &mut Core, idle: u32, until: &dyn Fn() -> bool) {
-        self.pause_with(core, idle, self.patience, until);
-    }
-
-    fn pause_with(&self, core: &mut Core, idle: u32, patience: Patience, until: &dyn Fn() -> bool) {
-        if idle % ROUNDS_PER_CLOCK == 0 {
-            core.check_time(Instant::now());
-        }
-        if idle <= patience.spins {
-            std::hint::spin_loop();
-        } else if idle - patience.spins <= patience.yields {
-            std::thread::yield_now();
-        } else {
-            self.sleep(core, until);
-        }
-    }
-
-    /// Sleeps on the doorbell, after one more look at everything.
-    fn sleep(&self, core: &mut Core, until: &dyn Fn() -> bool) {
-        core.endpoint.doorbell.arm();
-        self.take_in(core);
-        if core.round() || until() || !self.inbox.1.is_empty() || self.watch.wants_attention() {
-            core.endpoint.doorbell.disarm();
-            self.handover.announce();
-            return;
-        }
-        core.endpoint.doorbell.sleep(&core.endpoint.wires, NAP);
-        core.check_time(Instant::now());
-    }
-
-    /// Takes in what other threads and the control plane have left.
-    fn take_in(&self, core: &mut Core) {
-        for intake in self.inbox.1.try_iter() {
-            self.accept(core, intake);
-        }
-        if self.watch.has_news() {
-            for news in self.watch.news() {
-                self.learn(core, news);
-            }
-        }
-    }
-
-    fn accept(&self, core: &mut Core, intake: Intake) {
-        match intake {
-            Intake::Collective(submission) => core.submit(submission),
-            Intake::Local(local) => core.submit_local(local),
-            Intake::Send(posted) => core.p2p.send(posted),
-            Intake::Receive(posted) => core.p2p.receive(posted),
-            Intake::Abort(failure) => {
-                core.peers.abort(0, &failure);
-                core.abort(&failure);
-            }
-        }
-    }
-
-    fn learn(&self, core: &mut Core, news: News) {
-        match news {
-            News::Event(Event::Lost { rank, cause }) => core.lose(rank, &cause.clone(), Gone::Lost(cause)),
-            News::Event(Event::Left { rank, last }) => core.lose(rank, "it closed", Gone::Left(last)),
-            News::Event(Event::Message { .. }) => {}
-            News::Note(rank, Note::NotYet { doing, .. } | Note::Same { doing, .. }) => {
-                core.peers.note_doing(rank, doing);
-            }
-            News::Note(rank, Note::Refused { number, reason }) => {
-                let call = self.watch.our_call(number);
-                core.refused_by(number, rank, call, reason);
-            }
-            News::Note(rank, Note::Aborted { number, cause }) => {
-                core.peers.mark(rank, Gone::Aborted(number, cause))
-            }
-            News::Note(_, Note::Ask { .. }) => {}
-            News::Note(other, Note::Differs { number, call: other_call })
-            | News::Mismatch { number, other, other_call } => {
-                let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
-                core.fail_number(number, Failure::CallMismatch { rank, call, other, other_call });
-            }
-        }
-    }
-}
-
-impl Core {
-    /// Takes note that a rank is gone.
-    fn lose(&mut self, rank: hcomm_ops::Rank, cause: &str, gone: Gone) {
-        if let Some(Some(wire)) = self.endpoint.wires.get_mut(rank) {
-            wire.mark_lost(Lost { cause: cause.to_owned() });
-        }
-        self.peers.mark(rank, gone);
     }
 }
 
@@ -408,6 +326,12 @@ fn execution_in(core: &mut Core, call: &Arc<Call>, number: u64) -> Execution {
 }
 
 impl Submission {
+    /// A number that passes without an operation.
+    fn refused(number: u64) -> Self {
+        let operation = Arc::default();
+        Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() }
+    }
+
     /// A call that comes after nothing.
     fn new(number: u64, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>) -> Self {
         let mut execution = Execution::new(call.clone(), number);
@@ -418,41 +342,6 @@ impl Submission {
             operation: operation.clone(),
             after: Vec::new(),
             claims: Vec::new(),
-        }
-    }
-}
-
-/// What the background thread does, shift by shift.
-impl Domain {
-    /// Sleeps until there is work that nobody attends to, then drives until none is left or somebody else wants to.
-    /// Returns whether it drove; `None` once the communicator is closed.
-    fn shift(&self, patience: Duration) -> Option<bool> {
-        match self.handover.next_shift(patience) {
-            Shift::Over => None,
-            Shift::Idle => Some(false),
-            Shift::Drive(core) => {
-                self.drive_in_background(core);
-                Some(true)
-            }
-        }
-    }
-
-    fn drive_in_background(&self, mut core: Box<Core>) {
-        let patience = Patience { spins: 0, yields: 2 };
-        let mut idle = 0;
-        loop {
-            self.take_in(&mut core);
-            let moved = core.round();
-            if moved {
-                self.handover.announce();
-            }
-            idle = if moved { 0 } else { idle + 1 };
-            if !core.has_work() || self.handover.is_wanted() {
-                return self.release(core);
-            }
-            if !moved {
-                self.pause_with(&mut core, idle, patience, &|| self.handover.is_wanted());
-            }
         }
     }
 }

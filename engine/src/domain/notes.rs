@@ -66,7 +66,7 @@ impl Note {
             Note::Refused { number, reason } => (5, *number, 0, reason),
             Note::Aborted { number, cause } => (6, *number, 0, cause),
         };
-        let end = text.floor_char_boundary(MAX_TEXT);
+        let end = (0..=text.len().min(MAX_TEXT)).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let mut bytes = BytesMut::with_capacity(13 + end);
         bytes.put_u8(kind);
         bytes.put_u64_le(number);

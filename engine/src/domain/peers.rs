@@ -8,7 +8,7 @@ use hcomm_ops::Rank;
 use hcomm_transports::Control;
 
 use super::notes::Note;
-use crate::call::Call;
+use super::watch::Watch;
 use crate::error::Failure;
 use crate::log::Log;
 
@@ -27,6 +27,7 @@ pub(crate) enum Gone {
 pub(crate) struct Peers {
     rank: Rank,
     control: Arc<dyn Control>,
+    watch: Arc<Watch>,
     log: Log,
     gone: Vec<Option<Gone>>,
     any_gone: bool,
@@ -37,10 +38,11 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub fn new(rank: Rank, world: usize, control: Arc<dyn Control>, log: Log) -> Self {
+    pub fn new(rank: Rank, world: usize, control: Arc<dyn Control>, watch: Arc<Watch>, log: Log) -> Self {
         Peers {
             rank,
             control,
+            watch,
             log,
             gone: vec![None; world],
             any_gone: false,
@@ -56,13 +58,19 @@ impl Peers {
         self.rank
     }
 
-    /// Marks a rank as gone; the first reason stands, but a death outranks what the rank said before.
+    /// Marks a rank as gone; the first reason stands, but a death outranks what the rank said before, and a rank may give
+    /// up earlier calls than it said.
     pub fn mark(&mut self, rank: Rank, gone: Gone) {
         let Some(known) = self.gone.get_mut(rank) else { return };
         if let Gone::Aborted(_, cause) = &gone {
             self.first_abort.get_or_insert_with(|| (rank, cause.clone()));
         }
-        if known.is_none() || matches!((&*known, &gone), (Some(Gone::Aborted(..)), Gone::Lost(_))) {
+        let outranks = match (&*known, &gone) {
+            (None, _) | (Some(Gone::Aborted(..)), Gone::Lost(_)) => true,
+            (Some(Gone::Aborted(first, _)), Gone::Aborted(number, _)) => number < first,
+            _ => false,
+        };
+        if outranks {
             *known = Some(gone);
         }
         self.any_gone = true;
@@ -109,21 +117,32 @@ impl Peers {
         self.refused.insert(number, (rank, reason));
     }
 
+    /// Whether a peer has refused a call.
+    #[inline]
+    pub fn has_refused(&self, number: u64) -> bool {
+        !self.refused.is_empty() && self.refused.contains_key(&number)
+    }
+
     /// The refusal of a call, as the failure of ours.
     pub fn refusal(&mut self, number: u64) -> Option<Failure> {
         let (rank, reason) = self.refused.remove(&number)?;
         Some(Failure::PeerRefused { rank, call: format!("call {number}"), reason })
     }
 
-    /// Asks a rank about its call `number`.
-    pub fn ask(&self, rank: Rank, number: u64, call: &Call) {
-        self.tell(rank, &Note::Ask { number, fingerprint: call.fingerprint, call: call.describe() });
+    /// Asks a rank about its call `number`. Returns false where this rank does not remember its own.
+    pub fn ask(&self, rank: Rank, number: u64) -> bool {
+        let Some((fingerprint, call)) = self.watch.recall(number) else { return false };
+        self.tell(rank, &Note::Ask { number, fingerprint, call });
+        true
     }
 
     /// Tells all ranks that this one gives up `number` and all after it.
     pub fn abort(&self, number: u64, failure: &Failure) {
-        let note = Note::Aborted { number, cause: failure.to_string() };
-        self.tell_all(&note);
+        let cause = match failure {
+            Failure::Aborted { rank, cause } if *rank == self.rank => cause.clone(),
+            other => other.to_string(),
+        };
+        self.tell_all(&Note::Aborted { number, cause });
     }
 
     /// Sends a note to all other ranks.
@@ -157,7 +176,8 @@ impl Peers {
         self.log.warn(text);
     }
 
-    fn tell(&self, rank: Rank, note: &Note) {
+    /// Sends a note to a rank.
+    pub fn tell(&self, rank: Rank, note: &Note) {
         self.control.send(rank, note.encode());
     }
 }

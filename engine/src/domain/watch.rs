@@ -26,6 +26,19 @@ pub(crate) enum News {
 /// Calls remembered, so that a peer that is behind can be told.
 const REMEMBERED: usize = 1024;
 
+/// Descriptions kept; past this those of calls made since are kept anew.
+const MAX_DESCRIPTIONS: usize = 16 * REMEMBERED;
+
+/// Stands for the fingerprint of a call that was refused.
+pub(super) const NO_CALL: u32 = 0;
+
+const NOT_REMEMBERED: &str = "a call that is not remembered";
+
+/// A word of a number that has another place.
+fn never(place: usize) -> AtomicU64 {
+    AtomicU64::new((place as u64 + 1) << 32)
+}
+
 /// See the module's text.
 pub(crate) struct Watch {
     /// Set when there is news; the data plane looks at it while it waits.
@@ -55,7 +68,7 @@ impl Watch {
             attention: AtomicBool::new(false),
             news: crossbeam_channel::unbounded(),
             made: AtomicU64::new(first),
-            words: (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..REMEMBERED).map(never).collect(),
             calls: Mutex::default(),
             refused: Mutex::default(),
             links: OnceLock::new(),
@@ -91,8 +104,13 @@ impl Watch {
 
     /// Our call of a number, in words.
     pub fn our_call(&self, number: u64) -> String {
+        self.recall(number).map_or_else(|| NOT_REMEMBERED.to_owned(), |(_, call)| call)
+    }
+
+    /// The fingerprint of our call of a number, and the call in words; `None` where it was long ago, or is still to come.
+    pub fn recall(&self, number: u64) -> Option<(u32, String)> {
         let word = self.words[number as usize % REMEMBERED].load(Ordering::Relaxed);
-        self.call_of(word as u32)
+        (word >> 32 == number & 0xffff_ffff).then(|| (word as u32, self.call_of(word as u32)))
     }
 
     /// The news, oldest first.
@@ -116,12 +134,23 @@ impl Watch {
 
     /// Remembers a call's description.
     pub fn describe(&self, call: &Call) {
-        lock(&self.calls).insert(call.fingerprint, call.describe());
+        let mut calls = lock(&self.calls);
+        if calls.len() >= MAX_DESCRIPTIONS {
+            calls.clear();
+        }
+        calls.insert(call.fingerprint, call.identify());
     }
 
     /// Remembers that a call was refused.
     pub fn refuse(&self, number: u64, reason: &str) {
-        lock(&self.refused).insert(number, reason.to_owned());
+        let mut refused = lock(&self.refused);
+        refused.retain(|of, _| *of + REMEMBERED as u64 > number);
+        refused.insert(number, reason.to_owned());
+    }
+
+    /// Whether this rank's call of a number was refused.
+    pub fn has_refused(&self, number: u64) -> bool {
+        lock(&self.refused).contains_key(&number)
     }
 
     fn tell(&self, news: News) {
@@ -154,6 +183,9 @@ impl Watch {
             return Note::NotYet { number, doing: self.last_call(made) };
         }
         let word = self.words[number as usize % REMEMBERED].load(Ordering::Relaxed);
+        if word as u32 == NO_CALL && word >> 32 == number & 0xffff_ffff {
+            return Note::NotYet { number, doing: self.last_call(number) };
+        }
         if word >> 32 != number & 0xffff_ffff || word as u32 == fingerprint {
             return Note::Same { number, doing: format!("it has made {made} calls") };
         }
@@ -167,10 +199,7 @@ impl Watch {
     }
 
     fn call_of(&self, fingerprint: u32) -> String {
-        lock(&self.calls)
-            .get(&fingerprint)
-            .cloned()
-            .unwrap_or_else(|| "a call that is not remembered".to_owned())
+        lock(&self.calls).get(&fingerprint).cloned().unwrap_or_else(|| NOT_REMEMBERED.to_owned())
     }
 }
 

@@ -40,6 +40,8 @@ pub enum Progress {
         word: Word,
         /// The bytes that it says it has.
         bytes: u64,
+        /// The bytes that this rank expects.
+        expected: usize,
     },
 }
 
@@ -98,6 +100,17 @@ impl Execution {
         spans.enter(&mut self.memory);
     }
 
+    /// Replaces the call's fingerprint in its messages by one that stands for all calls before it as well.
+    #[inline]
+    pub fn follow(&mut self, fingerprint: u32) {
+        self.state.follow(fingerprint);
+    }
+
+    /// What its messages say they are.
+    pub fn word(&self) -> Word {
+        self.state.word()
+    }
+
     /// The call that this is.
     pub fn call(&self) -> &Arc<Call> {
         &self.call
@@ -137,7 +150,11 @@ impl Execution {
     #[must_use]
     pub fn revoke(&mut self, wires: &mut Wires) -> bool {
         let operation = self.state.word().operation;
-        wires.iter_mut().flatten().fold(true, |all, wire| wire.revoke(operation) && all)
+        let mut all = true;
+        for wire in wires.iter_mut().flatten() {
+            all &= wire.revoke(operation);
+        }
+        all
     }
 
     fn begin(&mut self, number: u64) {

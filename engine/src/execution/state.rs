@@ -25,8 +25,8 @@ pub(super) struct State {
     fingerprint: u32,
     first_port: u16,
     lanes: Vec<Cursor>,
-    /// Tiles issued, by node.
-    issued: Vec<u32>,
+    /// Steps (node and tile) issued so far.
+    steps: u64,
     /// Sends whose source somebody still reads.
     lent: Vec<Lent>,
     /// Lanes that have not run to their end.
@@ -68,10 +68,14 @@ impl State {
         self.first_port = (number % WINDOWS) as u16 * MAX_CHANNELS as u16;
         self.lanes.clear();
         self.lanes.resize(plan.lanes.len(), Cursor::default());
-        self.issued.clear();
-        self.issued.resize(plan.nodes.len(), 0);
+        self.steps = 0;
         self.lent.clear();
-        self.running = call.lane_trips.iter().filter(|trips| **trips > 0).count();
+        self.running = plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count();
+    }
+
+    #[inline]
+    pub fn follow(&mut self, fingerprint: u32) {
+        self.fingerprint = fingerprint;
     }
 
     pub fn word(&self) -> Word {
@@ -80,7 +84,7 @@ impl State {
 
     /// Steps (node and tile) issued so far.
     pub fn steps(&self) -> u64 {
-        self.issued.iter().map(|n| u64::from(*n)).sum()
+        self.steps
     }
 
     #[inline]
@@ -91,11 +95,7 @@ impl State {
         let mut moved = false;
         for lane in 0..self.lanes.len() {
             match self.advance_lane(lane, step, observer) {
-                Ok(Some(issue)) => {
-                    moved = true;
-                    observer.issue(issue);
-                }
-                Ok(None) => {}
+                Ok(advanced) => moved |= advanced,
                 Err(differs) => return differs,
             }
         }
@@ -111,7 +111,7 @@ impl State {
         for lane in 0..self.lanes.len() {
             let Some(id) = self.next_node(call, lane) else { continue };
             let tile = self.lanes[lane].tile;
-            if self.is_ready(call, id, tile) {
+            if tile < call.nodes[id as usize].trips && self.is_ready(call, id, tile) {
                 self.missing(call, id, tile, wires, &mut ranks);
             }
         }
@@ -128,52 +128,53 @@ impl State {
     /// The node that a lane has come to.
     #[inline]
     fn next_node(&self, call: &Call, lane: usize) -> Option<NodeId> {
-        let cursor = self.lanes[lane];
-        (cursor.tile < call.lane_trips[lane]).then(|| call.plan.lanes[lane].nodes.start + cursor.at)
+        let (cursor, nodes) = (self.lanes[lane], &call.plan.lanes[lane].nodes);
+        (cursor.tile < call.trips && !nodes.is_empty()).then(|| nodes.start + cursor.at)
     }
 
+    /// Issues a lane's next node, if it can be, and passes the nodes before it that skip their tile. Returns whether the
+    /// lane has moved.
     #[inline]
     fn advance_lane(
         &mut self,
         lane: usize,
         step: &mut Step<'_>,
         observer: &mut impl Observer,
-    ) -> Result<Option<Issue>, Progress> {
-        let Some(node) = self.next_node(step.call, lane) else { return Ok(None) };
-        let tile = self.lanes[lane].tile;
-        if !self.is_ready(step.call, node, tile) {
-            return Ok(None);
-        }
-        observer.attempt();
-        match self.attempt(lane, node, tile, step) {
-            Attempt::Issued(bytes) => {
-                self.issued[node as usize] += 1;
-                self.move_on(step.call, lane);
-                Ok(Some(Issue { node, tile, bytes }))
+    ) -> Result<bool, Progress> {
+        let mut moved = false;
+        while let Some(node) = self.next_node(step.call, lane) {
+            let tile = self.lanes[lane].tile;
+            if !self.is_ready(step.call, node, tile) {
+                return Ok(moved);
             }
-            Attempt::Waits => Ok(None),
-            Attempt::Differs(differs) => Err(differs),
+            if tile >= step.call.nodes[node as usize].trips {
+                self.move_on(step.call, lane);
+                moved = true;
+                continue;
+            }
+            observer.attempt();
+            return match self.attempt(lane, node, tile, step) {
+                Attempt::Issued(bytes) => {
+                    self.steps += 1;
+                    self.move_on(step.call, lane);
+                    observer.issue(Issue { node, tile, bytes });
+                    Ok(true)
+                }
+                Attempt::Waits => Ok(moved),
+                Attempt::Differs(differs) => Err(differs),
+            };
         }
+        Ok(moved)
     }
 
-    /// Moves a lane's cursor to the next node that the tile concerns, or to the next tile, or to its end.
+    /// Moves a lane's cursor to the next node, or to the next tile, or to its end.
     fn move_on(&mut self, call: &Call, lane: usize) {
         let nodes = &call.plan.lanes[lane].nodes;
         let cursor = &mut self.lanes[lane];
-        cursor.sent = 0;
-        loop {
-            cursor.at += 1;
-            if cursor.at == nodes.end - nodes.start {
-                cursor.at = 0;
-                cursor.tile += 1;
-            }
-            if cursor.tile == call.lane_trips[lane] {
-                self.running -= 1;
-                return;
-            }
-            if cursor.tile < call.nodes[(nodes.start + cursor.at) as usize].trips {
-                return;
-            }
+        *cursor = Cursor { at: cursor.at + 1, sent: 0, ..*cursor };
+        if cursor.at == nodes.end - nodes.start {
+            *cursor = Cursor { tile: cursor.tile + 1, ..Cursor::default() };
+            self.running -= usize::from(cursor.tile == call.trips);
         }
     }
 
@@ -183,11 +184,13 @@ impl State {
         call.plan.deps_of(node).iter().all(|dep| self.is_done(call, *dep, tile))
     }
 
-    /// Whether a node has done its part of a tile (all of its part, where it has fewer tiles).
+    /// Whether a node is done for a tile: its lane has passed it, which a node that skips the tile has to wait for like
+    /// any other, and nobody reads what it lent.
     #[inline]
     fn is_done(&self, call: &Call, id: NodeId, tile: u32) -> bool {
-        let tiles = (tile + 1).min(call.nodes[id as usize].trips);
-        self.issued[id as usize] >= tiles && !self.lent.iter().any(|l| l.node == id && l.tile < tiles)
+        let lane = call.plan.nodes[id as usize].lane as usize;
+        let (cursor, at) = (self.lanes[lane], id - call.plan.lanes[lane].nodes.start);
+        (cursor.tile, cursor.at) > (tile, at) && !self.lent.iter().any(|l| (l.node, l.tile) == (id, tile))
     }
 
     fn attempt(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
@@ -232,8 +235,9 @@ impl State {
             match wire.poll(key, bytes) {
                 Arrival::Here(span) => room.arrived(span),
                 Arrival::Landed | Arrival::NotYet => return Attempt::Waits,
-                Arrival::Differs { word, bytes } => {
-                    return Attempt::Differs(Progress::Differs { peer, word, bytes });
+                Arrival::Differs { word, bytes: theirs } => {
+                    let differs = Progress::Differs { peer, word, bytes: theirs, expected: bytes };
+                    return Attempt::Differs(differs);
                 }
             }
         }

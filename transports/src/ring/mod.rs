@@ -2,7 +2,7 @@
 //!
 //! # The protocol
 //!
-//! A wire between two ranks is two **regions**, one per direction, each laid out by [`Layout`]. In a region one end is
+//! A wire between two ranks is two **regions**, one per direction, each laid out by `Layout`. In a region one end is
 //! the *sender* and the other the *receiver*; of every word exactly one of the two is the writer. All memory is zero at first.
 //!
 //! | field | writer | reader | ordering |
@@ -40,7 +40,7 @@
 //!
 //! **Sleepers.** Publishing and releasing end with a full fence and a look at the other end's `asleep` word: see `crate::bell`.
 //!
-//! **Trust.** Whatever the other end can write is read once, checked, then used. An impossible value is an [`Impossible`], after
+//! **Trust.** Whatever the other end can write is read once, checked, then used. An impossible value is an `Impossible`, after
 //! which the wire is lost.
 
 mod layout;

@@ -62,6 +62,12 @@ mod tests {
         }
 
         #[test]
+        fn a_flag_counts(operation: u32, fingerprint: u32, sequence: u32, skipped in 1_u32..) {
+            let sent = Word { operation, fingerprint };
+            prop_assert_ne!(flag(sent, sequence, 0), flag(sent, sequence.wrapping_add(skipped), 0));
+        }
+
+        #[test]
         fn length_and_place_are_independent(bytes in 0_usize..1 << 40, place: u16) {
             prop_assert_eq!(parts(length(bytes, place)), (bytes as u64, place));
         }

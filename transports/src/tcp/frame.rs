@@ -4,7 +4,7 @@
 //!
 //! | at | field | in a message | in credits | in a nudge |
 //! |---|---|---|---|---|
-//! | 0 | magic `u16` | [`MAGIC`] | the same | the same |
+//! | 0 | magic `u16` | `0x6843` | the same | the same |
 //! | 2 | kind `u8` | 1 | 2 | 3 |
 //! | 3 | flags `u8` | 0 | 0 | 0 |
 //! | 4 | port `u16` | below the wire's ports | 0 | 0 |

@@ -91,6 +91,19 @@ fn delay_and_bandwidth_take_their_time() {
 }
 
 #[test]
+fn a_fast_message_does_not_push_a_slow_one_of_its_port() {
+    let (net, mut wires) = SimNet::new(2, CONFIG, SimConfig::default(), 1);
+    let link = |delay| SimLink { delay, jitter: Duration::ZERO, bytes_per_s: None };
+    net.set_link(0, 1, link(Duration::from_millis(10)));
+    send(wires[0][1].as_mut().unwrap(), 0, b"slow");
+    net.set_link(0, 1, link(Duration::ZERO));
+    send(wires[0][1].as_mut().unwrap(), 0, b"fast");
+    assert!(net.advance_to_next_event());
+    assert_eq!(net.now(), Duration::from_millis(10));
+    assert!(matches!(wires[1][0].as_mut().unwrap().poll(key(0), 4), Arrival::Here(_)));
+}
+
+#[test]
 fn a_partition_holds_messages_and_credit_until_it_heals() {
     let (net, mut wires) = SimNet::new(3, CONFIG, SimConfig::default(), 1);
     let [zero, one, _] = &mut wires[..] else { unreachable!() };

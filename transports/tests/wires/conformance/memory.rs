@@ -88,6 +88,7 @@ pub fn a_span_being_read_is_not_called_back(connect: Connect) {
     let _ticket = offer(&mut pair, 7, &mut source);
     let here = pair.arrive(key(0), 4000);
     assert!(pair.a.revoke(6), "nothing of operation 6 is lent");
+    assert!(pair.b.revoke(6), "nothing of operation 6 is being read");
     let back = pair.a.revoke(7);
     if back {
         source.fill(POISON);

@@ -1,0 +1,195 @@
+//! Driving: rounds of progress with the waits in between, and what is taken in on the way.
+
+use std::time::{Duration, Instant};
+
+use hcomm_ops::Rank;
+use hcomm_transports::{Event, Lost, Wire};
+
+use super::core::{Core, Submission};
+use super::handover::Shift;
+use super::notes::Note;
+use super::peers::Gone;
+use super::watch::News;
+use super::{Domain, Held, Intake, Patience};
+use crate::error::Failure;
+use crate::execution::{Execution, Progress};
+use crate::operation::Operation;
+
+/// The longest sleep before deadlines are looked at again.
+pub(super) const NAP: Duration = Duration::from_millis(50);
+
+/// Rounds between two looks at the clock.
+const ROUNDS_PER_CLOCK: u32 = 4096;
+
+impl Domain {
+    /// Spins on one operation that runs outside the table. Returns whether it finished; where it did not, it goes on in
+    /// the table.
+    pub(super) fn run_inline(&self, core: &mut Core, execution: &mut Execution, number: u64) -> bool {
+        let mut idle = 0;
+        loop {
+            match core.advance_alone(execution, number) {
+                Progress::Finished => return true,
+                Progress::Moved => idle = 0,
+                Progress::Differs { .. } => return false,
+                Progress::Blocked if idle < self.patience.spins => {
+                    idle += 1;
+                    std::hint::spin_loop();
+                }
+                Progress::Blocked if idle < self.patience.spins + self.patience.yields => {
+                    idle += 1;
+                    std::thread::yield_now();
+                }
+                Progress::Blocked => return false,
+            }
+            if self.watch.wants_attention() || idle > 0 && !self.inbox.1.is_empty() {
+                return false;
+            }
+        }
+    }
+
+    /// Drives until an operation is done, then parks the core.
+    pub(super) fn finish(&self, mut core: Held<'_>, operation: &Operation) -> Result<(), Failure> {
+        self.drive(&mut core, self.patience, &|_| operation.is_done());
+        operation.outcome().unwrap_or(Err(Failure::Closed))
+    }
+
+    /// Rounds of progress until `until`, with the waits that `patience` allows in between.
+    fn drive(&self, core: &mut Core, patience: Patience, until: &dyn Fn(&Core) -> bool) {
+        let (mut idle, mut rounds) = (0, 0_u32);
+        while !until(core) {
+            self.take_in(core);
+            if core.round() {
+                self.handover.announce();
+                idle = 0;
+            } else {
+                idle += 1;
+                self.pause(core, idle, patience, until);
+            }
+            rounds = rounds.wrapping_add(1);
+            if rounds % ROUNDS_PER_CLOCK == 0 {
+                core.check_time(Instant::now());
+            }
+        }
+    }
+
+    /// What an idle round is followed by: a spin, a yield, or sleep.
+    pub(super) fn pause(
+        &self,
+        core: &mut Core,
+        idle: u32,
+        patience: Patience,
+        until: &dyn Fn(&Core) -> bool,
+    ) {
+        if idle <= patience.spins {
+            std::hint::spin_loop();
+        } else if idle - patience.spins <= patience.yields {
+            std::thread::yield_now();
+        } else {
+            self.sleep(core, until);
+        }
+    }
+
+    /// Sleeps on the doorbell, after one more look at everything.
+    fn sleep(&self, core: &mut Core, until: &dyn Fn(&Core) -> bool) {
+        core.endpoint.doorbell.arm();
+        self.take_in(core);
+        if core.round() || until(core) || !self.inbox.1.is_empty() || self.watch.wants_attention() {
+            core.endpoint.doorbell.disarm();
+            self.handover.announce();
+            return;
+        }
+        core.endpoint.doorbell.sleep(&core.endpoint.wires, NAP);
+        core.check_time(Instant::now());
+    }
+
+    /// Takes in what other threads and the control plane have left.
+    pub(super) fn take_in(&self, core: &mut Core) {
+        for intake in self.inbox.1.try_iter() {
+            self.accept(core, intake);
+        }
+        if self.watch.has_news() {
+            for news in self.watch.news() {
+                self.learn(core, news);
+            }
+        }
+    }
+
+    pub(super) fn accept(&self, core: &mut Core, intake: Intake) {
+        match intake {
+            Intake::Collective(submission) => core.submit(*submission),
+            Intake::Refused { number, reason } => {
+                core.peers.tell_all(&Note::Refused { number, reason });
+                core.submit(Submission::refused(number));
+            }
+            Intake::Local(local) => core.submit_local(local),
+            Intake::Send(posted) | Intake::Receive(posted) if core.broken().is_some() => {
+                posted.operation.complete(Err(core.broken().cloned().unwrap_or(Failure::Closed)));
+            }
+            Intake::Send(posted) => core.p2p.send(posted),
+            Intake::Receive(posted) => core.p2p.receive(posted),
+            Intake::Abort(failure) => {
+                core.peers.abort(0, &failure);
+                core.abort(&failure);
+            }
+        }
+    }
+
+    fn learn(&self, core: &mut Core, news: News) {
+        match news {
+            News::Event(Event::Lost { rank, cause }) => core.lose(rank, &cause.clone(), Gone::Lost(cause)),
+            News::Event(Event::Left { rank, last }) => core.lose(rank, "it closed", Gone::Left(last)),
+            News::Event(Event::Message { .. }) => {}
+            News::Note(rank, Note::NotYet { doing, .. }) => core.peers.note_doing(rank, doing),
+            News::Note(rank, Note::Same { number, doing }) => {
+                core.peers.note_doing(rank, doing);
+                core.clear_suspect(rank, number);
+            }
+            News::Note(_, Note::Refused { number, .. }) if self.watch.has_refused(number) => {}
+            News::Note(rank, Note::Refused { number, reason }) => {
+                let call = self.watch.our_call(number);
+                core.refused_by(number, rank, call, reason);
+            }
+            News::Note(rank, Note::Aborted { number, cause }) => {
+                core.peers.mark(rank, Gone::Aborted(number, cause))
+            }
+            News::Note(_, Note::Ask { .. }) => {}
+            News::Note(other, Note::Differs { number, call: other_call })
+            | News::Mismatch { number, other, other_call } => {
+                let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
+                core.fail_number(number, Failure::CallMismatch { rank, call, other, other_call });
+            }
+        }
+    }
+
+    /// Sleeps until there is work that nobody attends to, then drives until none is left or somebody else wants to.
+    /// Returns whether it drove; `None` once the communicator is closed.
+    pub(super) fn shift(&self, patience: Duration) -> Option<bool> {
+        match self.handover.next_shift(patience) {
+            Shift::Over => None,
+            Shift::Idle => Some(false),
+            Shift::Drive(core) => {
+                self.drive_in_background(core);
+                Some(true)
+            }
+        }
+    }
+
+    fn drive_in_background(&self, core: Box<Core>) {
+        let mut core = Held::new(self, core);
+        let patience = Patience { spins: 0, yields: 2 };
+        self.take_in(&mut core);
+        core.round();
+        self.handover.announce();
+        self.drive(&mut core, patience, &|core| !core.has_work() || self.handover.is_wanted());
+    }
+}
+
+impl Core {
+    /// Takes note that a rank is gone.
+    fn lose(&mut self, rank: Rank, cause: &str, gone: Gone) {
+        if let Some(Some(wire)) = self.endpoint.wires.get_mut(rank) {
+            wire.mark_lost(Lost { cause: cause.to_owned() });
+        }
+        self.peers.mark(rank, gone);
+    }
+}

@@ -1,0 +1,59 @@
+//! What the tests share: ranks as threads, a bound on time, and data that differs in every element and every rank.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use hcomm_engine::Communicator;
+use hcomm_engine::settings::Settings;
+
+/// Communicators with settings as the environment would spell them.
+pub fn world_with(world: usize, settings: &[(&str, &str)]) -> Vec<Communicator> {
+    let settings = Settings::from_pairs(settings.iter().copied()).expect("legal settings");
+    Communicator::in_process_with(world, &settings).expect("a small world fits")
+}
+
+/// Communicators with the default settings.
+#[allow(dead_code)]
+pub fn world(world: usize) -> Vec<Communicator> {
+    world_with(world, &[])
+}
+
+/// Runs every rank on a thread of its own and gives back what each returned.
+pub fn on_all<R: Send>(comms: Vec<Communicator>, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
+    let f = &f;
+    thread::scope(|s| {
+        let ranks: Vec<_> = comms.into_iter().map(|comm| s.spawn(move || f(comm))).collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+    })
+}
+
+/// Fails where `f` takes longer than `seconds`; threads that hang are left behind.
+pub fn within<R: Send + 'static>(seconds: u64, f: impl FnOnce() -> R + Send + 'static) -> R {
+    let (done, end) = channel();
+    let body = thread::spawn(move || {
+        let value = f();
+        let _ = done.send(());
+        value
+    });
+    match end.recv_timeout(Duration::from_secs(seconds)) {
+        Err(RecvTimeoutError::Timeout) => panic!("not done within {seconds} s"),
+        _ => body.join().unwrap_or_else(|p| std::panic::resume_unwind(p)),
+    }
+}
+
+/// Element `i` of rank `rank`'s input.
+pub fn element(rank: usize, i: usize) -> i64 {
+    (rank as i64 + 1) * 1_000_000_007 + (i as i64) * 13 + ((i * (rank + 3)) % 11) as i64
+}
+
+/// A rank's input.
+pub fn data(rank: usize, count: usize) -> Vec<i64> {
+    (0..count).map(|i| element(rank, i)).collect()
+}
+
+#[allow(dead_code)]
+/// The sum of all ranks' inputs.
+pub fn sum(world: usize, count: usize) -> Vec<i64> {
+    (0..count).map(|i| (0..world).map(|rank| element(rank, i)).sum()).collect()
+}

@@ -1,0 +1,4 @@
+//! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
+
+mod common;
+mod plans;

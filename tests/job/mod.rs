@@ -1,0 +1,124 @@
+//! [`Job`]: ranks of a job as processes of this test binary, and the ways in which one ends.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// What joins the ranks.
+pub const TRANSPORTS: [&str; 2] = ["shm", "tcp"];
+
+const ROLE: &str = "JOB_ROLE";
+const REPORT: &str = "JOB_REPORT";
+
+/// Ranks at work.
+pub struct Job {
+    ranks: Vec<Option<Child>>,
+    folder: PathBuf,
+}
+
+/// What this process is to do, if it is a rank.
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// Tells the parent a text; the exit code to leave with.
+pub fn report(text: &str) -> i32 {
+    let path = std::env::var(REPORT).expect("a rank has a place for its report");
+    std::fs::write(path, text).expect("the report can be written");
+    0
+}
+
+/// Names of the files under `/dev/shm`.
+pub fn shared_memory_files() -> Vec<String> {
+    let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+impl Job {
+    /// Starts all ranks.
+    pub fn start(world: usize, transport: &str, role: &str) -> Job {
+        Job::start_some(world, world, transport, role)
+    }
+
+    /// Starts the first `started` of `world` ranks.
+    pub fn start_some(world: usize, started: usize, transport: &str, role: &str) -> Job {
+        static JOBS: AtomicU32 = AtomicU32::new(0);
+        let job = JOBS.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hcomm-job-{}-{job}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for reports");
+        // Free now; another process could take it before rank 0 does, which rank 0 would report.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let start = |rank: usize| {
+            let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
+            command.args(["rank_of_a_job", "--exact", "--nocapture", "--test-threads=1"]);
+            command.env(ROLE, role).env(REPORT, folder.join(rank.to_string()));
+            command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", world.to_string());
+            command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", "ab".repeat(32));
+            command.env("HCOMM_TRANSPORT", transport).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("a rank starts")
+        };
+        Job { ranks: (0..started).map(|rank| Some(start(rank))).collect(), folder }
+    }
+
+    /// Kills a rank with SIGKILL.
+    pub fn kill(&mut self, rank: usize) {
+        let child = self.ranks[rank].as_mut().expect("the rank was started");
+        child.kill().expect("the rank can be killed");
+        child.wait().expect("the rank ends");
+        self.ranks[rank] = None;
+    }
+
+    /// All ranks end well in time.
+    pub fn expect_success(mut self, limit: Duration) {
+        self.await_all(limit);
+    }
+
+    /// All ranks end well in time; returns what each reported.
+    pub fn expect_reports(mut self, limit: Duration) -> Vec<String> {
+        self.await_all(limit);
+        (0..self.ranks.len()).map(|rank| self.text_of(rank)).collect()
+    }
+
+    /// All ranks but the killed one end in time with an error that names it.
+    pub fn expect_survivors(mut self, victim: usize, limit: Duration) {
+        self.await_all(limit);
+        for rank in (0..self.ranks.len()).filter(|rank| *rank != victim) {
+            let text = self.text_of(rank);
+            assert!(text.contains(&format!("rank {victim}")), "rank {rank} says {text:?}, not rank {victim}");
+        }
+    }
+
+    fn text_of(&self, rank: usize) -> String {
+        std::fs::read_to_string(self.folder.join(rank.to_string())).unwrap_or_default()
+    }
+
+    fn await_all(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        for rank in 0..self.ranks.len() {
+            let Some(child) = self.ranks[rank].as_mut() else { continue };
+            let status = loop {
+                match child.try_wait().expect("a child can be waited for") {
+                    Some(status) => break status,
+                    None if Instant::now() > deadline => panic!("rank {rank} hangs past {limit:?}"),
+                    None => std::thread::sleep(Duration::from_millis(1)),
+                }
+            };
+            assert!(status.success(), "rank {rank} ended with {status}: {:?}", self.text_of(rank));
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        for child in self.ranks.iter_mut().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
