@@ -12,6 +12,8 @@ mod handover;
 mod notes;
 pub(crate) mod p2p;
 pub(crate) mod peers;
+#[cfg(test)]
+mod simulated;
 pub(crate) mod watch;
 
 use std::ops::{Deref, DerefMut};
@@ -158,7 +160,7 @@ impl Domain {
         core.recorder.start(number, call);
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
-            core.keep(execution);
+            core.ended(number, execution);
             return Ok(());
         }
         let operation = Arc::new(Operation::default());

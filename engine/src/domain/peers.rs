@@ -136,6 +136,11 @@ impl Peers {
         true
     }
 
+    /// This rank's call of a number, in words.
+    pub fn our_call(&self, number: u64) -> String {
+        self.watch.our_call(number)
+    }
+
     /// Tells all ranks that this one gives up `number` and all after it.
     pub fn abort(&self, number: u64, failure: &Failure) {
         let cause = match failure {

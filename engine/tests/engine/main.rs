@@ -1,4 +1,5 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
 mod common;
+mod mismatch;
 mod plans;

@@ -6,18 +6,20 @@
 //! is therefore admitted on every rank and has room on every channel, whatever else runs; priorities only order
 //! what is admitted.
 
+mod clock;
+mod failing;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use hcomm_ops::buffer::Claim;
-use hcomm_transports::wire::REVOKED_BYTES;
-use hcomm_transports::{AnyWire, Arrival, Endpoint, Key, Wire, Word};
+use hcomm_planner::request::Counts;
+use hcomm_transports::{Endpoint, Wire};
 use slab::Slab;
 
-use super::notes::Note;
-use super::p2p::{PORT, PointToPoint};
+use super::p2p::PointToPoint;
 use super::peers::Peers;
 use super::watch::NO_CALL;
 use crate::error::Failure;
@@ -76,9 +78,6 @@ pub(crate) struct Limits {
     pub stall_warning: Duration,
 }
 
-/// After this long without its messages an operation's peers are asked what they are doing.
-const ASK_AFTER: Duration = Duration::from_millis(500);
-
 /// Rounds of tiles between two looks at the inbox and the control plane.
 const TILES_PER_ROUND: usize = 32;
 
@@ -100,6 +99,8 @@ pub(crate) struct Core {
     /// Hash of the calls admitted so far: every message carries it, so that a call which differs is found at the next
     /// message, of whatever call.
     chain: u32,
+    /// The first call, of those that ended last, whose counts only their ranks know.
+    unchecked: Option<u64>,
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
     /// Executions that ended, for their allocations.
@@ -126,6 +127,7 @@ impl Core {
             locals: Vec::new(),
             next: first,
             chain: 0,
+            unchecked: None,
             occupied: [false; WINDOWS as usize],
             spare: Vec::new(),
             broken: None,
@@ -153,8 +155,20 @@ impl Core {
         self.spare.pop()
     }
 
+    /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more
+    /// than was expected: that is looked for when the next call ends, by when it has arrived.
+    #[inline]
+    pub fn ended(&mut self, number: u64, execution: Execution) {
+        let is_local = matches!(execution.call().request.counts, Counts::Local { .. });
+        if let Some(local) = self.unchecked.filter(|_| !is_local) {
+            self.check_lengths(local);
+        }
+        self.unchecked = if is_local { Some(self.unchecked.unwrap_or(number)) } else { None };
+        self.keep(execution);
+    }
+
     /// Keeps an execution's allocations.
-    pub fn keep(&mut self, execution: Execution) {
+    fn keep(&mut self, execution: Execution) {
         if self.spare.len() < WINDOWS as usize {
             self.spare.push(execution);
         }
@@ -222,67 +236,6 @@ impl Core {
         execution.advance(&mut self.endpoint.wires, &mut Recording { number, recorder: &mut self.recorder })
     }
 
-    /// Looks at deadlines and stalls.
-    pub fn check_time(&mut self, now: Instant) {
-        for at in 0..self.running.len() {
-            self.check_entry(self.running[at], now);
-        }
-        for number in self.waiting.keys().copied().collect::<Vec<_>>() {
-            self.check_waiting(number, now);
-        }
-        self.p2p.check_time(now, self.limits.deadline);
-    }
-
-    /// Fails everything from `number` on, and every later submission.
-    pub fn break_from(&mut self, number: u64, failure: &Failure) {
-        if self.broken.as_ref().is_none_or(|(first, _)| number < *first) {
-            self.broken = Some((number, failure.clone()));
-            self.peers.abort(self.first_unfinished(number), failure);
-            self.p2p.fail_all(failure);
-        }
-        for (_, entry) in &mut self.entries {
-            if entry.number > number && entry.failed.is_none() {
-                entry.failed = Some(failure.clone());
-            }
-        }
-        self.admit();
-    }
-
-    /// Fails one operation; the communicator cannot go on after it.
-    fn fail(&mut self, key: usize, failure: Failure) {
-        let entry = &mut self.entries[key];
-        if entry.failed.is_some() {
-            return;
-        }
-        let number = entry.number;
-        entry.failed = Some(failure.clone());
-        self.break_from(number, &failure);
-    }
-
-    /// Fails operation `number` where it is running or waiting here.
-    pub fn fail_number(&mut self, number: u64, failure: Failure) {
-        if let Some(key) = self.running.iter().copied().find(|key| self.entries[*key].number == number) {
-            self.fail(key, failure);
-        } else if let Some(submission) = self.waiting.get_mut(&number) {
-            submission.execution = None;
-            submission.operation.complete(Err(failure.clone()));
-            self.break_from(number, &failure);
-        } else {
-            self.break_from(number, &failure);
-        }
-    }
-
-    /// A peer refused its call of this number: ours cannot finish, now or when it comes.
-    pub fn refused_by(&mut self, number: u64, rank: Rank, call: String, reason: String) {
-        if number < self.next && self.running.iter().any(|key| self.entries[*key].number == number) {
-            self.fail_number(number, Failure::PeerRefused { rank, call, reason });
-        } else if number >= self.next {
-            self.peers.refuse(number, rank, reason);
-        } else {
-            self.break_from(number, &Failure::PeerRefused { rank, call, reason });
-        }
-    }
-
     /// Whether everything sent has left this process.
     pub fn is_flushed(&mut self) -> bool {
         let peers = &self.peers;
@@ -290,45 +243,6 @@ impl Core {
         wires
             .filter(|(rank, _)| !peers.is_gone(*rank))
             .all(|(_, wire)| wire.as_mut().is_none_or(Wire::is_flushed))
-    }
-
-    /// Ends everything at once with `failure`, whatever peers do.
-    pub fn abort(&mut self, failure: &Failure) {
-        self.break_from(0, failure);
-        for (_, entry) in &mut self.entries {
-            entry.failed.get_or_insert_with(|| failure.clone());
-        }
-        self.p2p.fail_all(failure);
-    }
-
-    /// A peer says that its call `number` is the same as ours: where that was suspected, the one before it is.
-    pub fn clear_suspect(&mut self, rank: Rank, number: u64) {
-        let suspects = |key: &usize| self.entries[*key].suspect == Some((rank, number));
-        if let Some(key) = self.running.iter().copied().find(suspects) {
-            self.suspect(key, rank, number.wrapping_sub(1));
-        }
-    }
-
-    /// A message of a call that has ended here, and that did not expect it: from whom, and of which call.
-    pub fn leftover(&mut self) -> Option<(Rank, u64)> {
-        let next = self.next;
-        let wires = self.endpoint.wires.iter_mut().enumerate();
-        let mut wires = wires.filter_map(|(rank, wire)| Some((rank, wire.as_mut()?)));
-        wires.find_map(|(rank, wire)| Some((rank, (0..PORT).find_map(|port| left_on(wire, port, next))?)))
-    }
-
-    /// No operation can start any more.
-    pub fn close(&mut self) {
-        if !self.is_idle() {
-            self.abort(&Failure::Closed);
-        }
-        self.broken.get_or_insert((self.next, Failure::Closed));
-    }
-
-    /// The first call, of those from `number` on, that has not ended here.
-    fn first_unfinished(&self, number: u64) -> u64 {
-        let numbers = self.entries.iter().map(|(_, entry)| entry.number);
-        numbers.filter(|unfinished| *unfinished >= number).min().unwrap_or(self.next)
     }
 
     /// Asks to be woken when operations end that others here come after: they may be another communicator's.
@@ -423,59 +337,9 @@ impl Core {
         let entry = self.remove(key);
         self.recorder.finish(entry.number);
         entry.operation.complete(Ok(()));
-        self.keep(entry.execution);
+        self.ended(entry.number, entry.execution);
         self.admit();
         true
-    }
-
-    /// Fails a blocked operation that waits for a rank which is gone.
-    fn blame(&mut self, key: usize) -> bool {
-        if !self.peers.any_gone() {
-            return false;
-        }
-        let entry = &self.entries[key];
-        let waits = entry.execution.waits_for(&mut self.endpoint.wires);
-        let call = entry.execution.call().describe();
-        let wires = &self.endpoint.wires;
-        let drained = |rank: Rank| wires[rank].as_ref().is_none_or(|wire| wire.lost().is_some());
-        let gone = waits.iter().find_map(|rank| self.peers.gone(*rank, entry.number, drained(*rank), &call));
-        gone.is_some_and(|failure| {
-            self.fail(key, failure);
-            true
-        })
-    }
-
-    /// The next message from a peer is another than expected. Where it belongs to another call, the two exchange
-    /// descriptions, then both fail; where only its length differs, the two gave different counts.
-    fn differs(&mut self, key: usize, peer: Rank, (word, bytes): (Word, u64), expected: usize) -> bool {
-        let entry = &self.entries[key];
-        if word != entry.execution.word() {
-            if entry.suspect.is_none() {
-                let newer = word.operation.wrapping_sub(entry.number as u32) as i32;
-                self.suspect(key, peer, entry.number.wrapping_add_signed(i64::from(newer.min(0))));
-            }
-        } else if bytes != REVOKED_BYTES {
-            let (rank, number, call) = (self.peers.rank(), entry.number, entry.execution.call().describe());
-            let other_call = format!("{call}, sending {bytes} bytes to rank {rank}");
-            let call = format!("{call}, expecting {expected} bytes from rank {peer}");
-            self.peers.tell(peer, &Note::Differs { number, call: call.clone() });
-            self.fail(key, Failure::CallMismatch { rank, call, other: peer, other_call });
-            return true;
-        }
-        self.blame(key)
-    }
-
-    /// Asks a peer about the call that may be the first to differ; where this rank does not remember its own, that has to do.
-    fn suspect(&mut self, key: usize, peer: Rank, number: u64) {
-        self.entries[key].suspect = Some((peer, number));
-        if !self.peers.ask(peer, number) {
-            let rank = self.peers.rank();
-            let call = format!("call {number} or one before it");
-            self.fail(
-                key,
-                Failure::CallMismatch { rank, call, other: peer, other_call: "another".to_owned() },
-            );
-        }
     }
 
     fn remove(&mut self, key: usize) -> Entry {
@@ -484,26 +348,6 @@ impl Core {
         self.running.retain(|k| *k != key);
         self.occupied[window(entry.number)] = false;
         entry
-    }
-
-    /// Ends failed operations whose memory nobody reads any more.
-    fn reap(&mut self) -> bool {
-        let mut any = false;
-        for at in (0..self.running.len()).rev() {
-            let key = self.running[at];
-            let entry = &mut self.entries[key];
-            if entry.failed.is_some() && entry.execution.revoke(&mut self.endpoint.wires) {
-                let mut entry = self.remove(key);
-                let failure = entry.failed.take().expect("looked at above");
-                self.recorder.finish(entry.number);
-                entry.operation.complete(Err(failure));
-                any = true;
-            }
-        }
-        if any {
-            self.admit();
-        }
-        any
     }
 
     fn run_locals(&mut self) -> bool {
@@ -532,66 +376,6 @@ impl Core {
             any = true;
         }
         any
-    }
-
-    fn check_entry(&mut self, key: usize, now: Instant) {
-        let entry = &mut self.entries[key];
-        let elapsed = now.duration_since(*entry.since.get_or_insert(now));
-        if entry.failed.is_some() || elapsed < ASK_AFTER {
-            return;
-        }
-        let deadline = entry.operation.deadline().unwrap_or(self.limits.deadline);
-        if elapsed >= deadline {
-            let waiting = self.waiting_for(key);
-            let call = self.entries[key].execution.call().describe();
-            return self.fail(key, Failure::Deadline { call, elapsed, waiting });
-        }
-        if entry.asked.is_none_or(|at| now.duration_since(at) >= ASK_AFTER) {
-            entry.asked = Some(now);
-            let number = entry.number;
-            for rank in entry.execution.waits_for(&mut self.endpoint.wires) {
-                let _ = self.peers.ask(rank, number);
-            }
-        }
-        if elapsed >= self.limits.stall_warning && !self.entries[key].warned {
-            self.entries[key].warned = true;
-            let waiting = self.waiting_for(key);
-            let entry = &self.entries[key];
-            self.peers.warn(&format!(
-                "{} (call {}) has waited {:.1} s; {waiting}",
-                entry.execution.call().describe(),
-                entry.number,
-                elapsed.as_secs_f64()
-            ));
-        }
-    }
-
-    /// An operation that is not admitted has no entry yet: its deadline counts from when it was first seen waiting.
-    fn check_waiting(&mut self, number: u64, now: Instant) {
-        let Some(submission) = self.waiting.get(&number) else { return };
-        let since = self.peers.waiting_since(number, now);
-        let deadline = submission.operation.deadline().unwrap_or(self.limits.deadline);
-        let elapsed = now.duration_since(since);
-        if elapsed >= deadline {
-            let call = submission.execution.as_ref().map_or_else(String::new, |e| e.call().describe());
-            let waiting = format!("it was waiting for call {} to be submitted or to end", self.next);
-            self.fail_number(number, Failure::Deadline { call, elapsed, waiting });
-        }
-    }
-
-    /// Which ranks an operation waits for, and what they said they are doing.
-    fn waiting_for(&mut self, key: usize) -> String {
-        let entry = &self.entries[key];
-        if !entry.begun {
-            return "it was waiting for the operations that it comes after".to_owned();
-        }
-        let waits = entry.execution.waits_for(&mut self.endpoint.wires);
-        let position = entry.execution.position();
-        if waits.is_empty() {
-            return format!("{position}, nothing is missing from any peer");
-        }
-        let doing: Vec<String> = waits.iter().map(|rank| self.peers.doing(*rank)).collect();
-        format!("{position}, waiting for {}", doing.join("; "))
     }
 }
 
@@ -642,30 +426,10 @@ impl Entry {
     }
 }
 
-impl Drop for Core {
-    /// What a peer is in the middle of reading stays where it is for good.
-    fn drop(&mut self) {
-        for mut entry in self.entries.drain() {
-            match entry.execution.revoke(&mut self.endpoint.wires) {
-                true => entry.operation.complete(Err(Failure::Closed)),
-                false => std::mem::forget(entry),
-            }
-        }
-    }
-}
-
 /// The hash of a call and all calls before it. Ranks whose calls differ anywhere differ in it from there on.
 #[inline]
 fn chained(before: u32, fingerprint: u32) -> u32 {
     (before.rotate_left(7) ^ fingerprint).wrapping_mul(0x9e37_79b1)
-}
-
-/// The call before `next` that a message waiting on a port belongs to.
-fn left_on(wire: &mut AnyWire, port: u16, next: u64) -> Option<u64> {
-    let any = Key { port, word: Word { operation: next as u32, fingerprint: 0 } };
-    let Arrival::Differs { word, .. } = wire.poll(any, 0) else { return None };
-    let newer = word.operation.wrapping_sub(next as u32) as i32;
-    (newer < 0).then(|| next.wrapping_add_signed(i64::from(newer)))
 }
 
 fn window(number: u64) -> usize {
