@@ -72,11 +72,14 @@ fn every_collective_is_right_between_threads() {
 }
 
 #[test]
-fn every_collective_is_right_over_sockets() {
-    for collective in COLLECTIVES {
-        let object = measured(&[collective, "-n", "2", "--transport", "tcp", "--sizes", "8,100KB"]);
-        assert!(check(&object) >= 2, "{collective}");
-        assert!(object["links"].as_str().is_some_and(|links| links.starts_with("tcp")), "{object}");
+fn every_collective_is_right_between_processes() {
+    for (transport, ranks) in [("tcp", "2"), ("shm", "2"), ("shm", "4")] {
+        for collective in COLLECTIVES {
+            let object = measured(&[collective, "-n", ranks, "--transport", transport, "--sizes", "8,100KB"]);
+            assert!(check(&object) >= 2, "{collective}");
+            let links = object["links"].as_str().unwrap_or_default();
+            assert!(links.starts_with(transport), "{object}");
+        }
     }
 }
 

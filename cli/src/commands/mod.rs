@@ -31,7 +31,8 @@ pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, bench::CO
 impl Subcommand {
     /// Its part of the command line.
     pub fn define(&self) -> clap::Command {
-        (self.arguments)(clap::Command::new(self.name).about(self.about))
+        // Deriving takes a comment on the arguments' type for a description of the command.
+        (self.arguments)(clap::Command::new(self.name)).about(self.about).long_about(None)
     }
 }
 
