@@ -6,6 +6,8 @@
 
 mod fold;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
