@@ -142,6 +142,11 @@ impl Execution {
         self.state.waits_for(&self.call, wires)
     }
 
+    /// Steps (node and tile) done.
+    pub fn steps(&self) -> u64 {
+        self.state.steps()
+    }
+
     /// Where it stands, in words: "3 of 8 steps done".
     pub fn position(&self) -> String {
         let total: u64 = self.call.nodes.iter().map(|n| u64::from(n.trips)).sum();
