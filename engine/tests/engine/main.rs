@@ -2,5 +2,7 @@
 
 mod common;
 mod failures;
+mod messages;
 mod mismatch;
 mod plans;
+mod works;
