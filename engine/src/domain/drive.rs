@@ -149,8 +149,8 @@ impl Domain {
                 let call = self.watch.our_call(number);
                 core.refused_by(number, rank, call, reason);
             }
-            News::Note(rank, Note::Aborted { number, cause }) => {
-                core.peers.mark(rank, Gone::Aborted(number, cause))
+            News::Note(rank, Note::Aborted { number, origin, cause }) => {
+                core.peers.mark(rank, Gone::Aborted(number, origin as Rank, cause));
             }
             News::Note(_, Note::Ask { .. }) => {}
             News::Note(other, Note::Differs { number, call: other_call })

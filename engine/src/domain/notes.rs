@@ -47,7 +47,9 @@ pub(crate) enum Note {
     Aborted {
         /// The first that I gave up.
         number: u64,
-        /// Why.
+        /// The rank that gave up first; I because of it.
+        origin: u32,
+        /// Why it did.
         cause: String,
     },
 }
@@ -64,7 +66,7 @@ impl Note {
             Note::Same { number, doing } => (3, *number, 0, doing),
             Note::Differs { number, call } => (4, *number, 0, call),
             Note::Refused { number, reason } => (5, *number, 0, reason),
-            Note::Aborted { number, cause } => (6, *number, 0, cause),
+            Note::Aborted { number, origin, cause } => (6, *number, *origin, cause),
         };
         let end = (0..=text.len().min(MAX_TEXT)).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let mut bytes = BytesMut::with_capacity(13 + end);
@@ -80,15 +82,15 @@ impl Note {
         let (kind, rest) = bytes.split_first()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;
         let (fingerprint, rest) = rest.split_first_chunk::<4>()?;
-        let number = u64::from_le_bytes(*number);
+        let (number, fingerprint) = (u64::from_le_bytes(*number), u32::from_le_bytes(*fingerprint));
         let text = String::from_utf8_lossy(rest.get(..MAX_TEXT).unwrap_or(rest)).into_owned();
         Some(match kind {
-            1 => Note::Ask { number, fingerprint: u32::from_le_bytes(*fingerprint), call: text },
+            1 => Note::Ask { number, fingerprint, call: text },
             2 => Note::NotYet { number, doing: text },
             3 => Note::Same { number, doing: text },
             4 => Note::Differs { number, call: text },
             5 => Note::Refused { number, reason: text },
-            6 => Note::Aborted { number, cause: text },
+            6 => Note::Aborted { number, origin: fingerprint, cause: text },
             _ => return None,
         })
     }
@@ -107,7 +109,7 @@ mod tests {
                 3 => Note::Same { number, doing: text },
                 4 => Note::Differs { number, call: text },
                 5 => Note::Refused { number, reason: text },
-                _ => Note::Aborted { number, cause: text },
+                _ => Note::Aborted { number, origin: fingerprint, cause: text },
             }
         })
     }
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_a_character() {
-        let note = Note::Aborted { number: 1, cause: "é".repeat(5000) };
+        let note = Note::Aborted { number: 1, origin: 0, cause: "é".repeat(5000) };
         let Some(Note::Aborted { cause, .. }) = Note::decode(&note.encode()) else { panic!("decodes") };
         assert_eq!(cause.len(), MAX_TEXT);
     }

@@ -19,8 +19,8 @@ pub(crate) enum Gone {
     Lost(String),
     /// It closed after this many calls.
     Left(u64),
-    /// It gave up this call and all after it.
-    Aborted(u64, String),
+    /// It gave up this call and all after it, because of what that rank said.
+    Aborted(u64, Rank, String),
 }
 
 /// See the module's text.
@@ -62,12 +62,12 @@ impl Peers {
     /// up earlier calls than it said.
     pub fn mark(&mut self, rank: Rank, gone: Gone) {
         let Some(known) = self.gone.get_mut(rank) else { return };
-        if let Gone::Aborted(_, cause) = &gone {
-            self.first_abort.get_or_insert_with(|| (rank, cause.clone()));
+        if let Gone::Aborted(_, origin, cause) = &gone {
+            self.first_abort.get_or_insert_with(|| (*origin, cause.clone()));
         }
         let outranks = match (&*known, &gone) {
             (None, _) | (Some(Gone::Aborted(..)), Gone::Lost(_)) => true,
-            (Some(Gone::Aborted(first, _)), Gone::Aborted(number, _)) => number < first,
+            (Some(Gone::Aborted(first, ..)), Gone::Aborted(number, ..)) => number < first,
             _ => false,
         };
         if outranks {
@@ -94,7 +94,9 @@ impl Peers {
         match self.gone[rank].as_ref()? {
             Gone::Lost(cause) if drained => Some(Failure::PeerLost { rank, cause: cause.clone(), call }),
             Gone::Left(last) if drained => Some(Failure::PeerLeft { rank, last: *last, call }),
-            Gone::Aborted(from, cause) if number >= *from => Some(self.root_of_abort(rank, cause, call)),
+            Gone::Aborted(from, origin, cause) if number >= *from => {
+                Some(self.root_of_abort(*origin, cause, call))
+            }
             _ => None,
         }
     }
@@ -126,7 +128,7 @@ impl Peers {
     /// The refusal of a call, as the failure of ours.
     pub fn refusal(&mut self, number: u64) -> Option<Failure> {
         let (rank, reason) = self.refused.remove(&number)?;
-        Some(Failure::PeerRefused { rank, call: format!("call {number}"), reason })
+        Some(Failure::PeerRefused { rank, call: self.our_call(number), reason })
     }
 
     /// Asks a rank about its call `number`. Returns false where this rank does not remember its own.
@@ -143,11 +145,11 @@ impl Peers {
 
     /// Tells all ranks that this one gives up `number` and all after it.
     pub fn abort(&self, number: u64, failure: &Failure) {
-        let cause = match failure {
-            Failure::Aborted { rank, cause } if *rank == self.rank => cause.clone(),
-            other => other.to_string(),
+        let (origin, cause) = match failure {
+            Failure::Aborted { rank, cause } => (*rank, cause.clone()),
+            other => (self.rank, other.to_string()),
         };
-        self.tell_all(&Note::Aborted { number, cause });
+        self.tell_all(&Note::Aborted { number, origin: origin as u32, cause });
     }
 
     /// Sends a note to all other ranks.

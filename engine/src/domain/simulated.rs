@@ -358,7 +358,7 @@ impl Program {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_programs_complete_and_are_right(seed in any::<u64>()) {

@@ -6,6 +6,8 @@
 
 mod fold;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -138,6 +140,11 @@ impl Execution {
     /// The ranks that it waits for now: for a message, for room, or for an acknowledgement.
     pub fn waits_for(&self, wires: &mut Wires) -> Vec<Rank> {
         self.state.waits_for(&self.call, wires)
+    }
+
+    /// Steps (node and tile) done.
+    pub fn steps(&self) -> u64 {
+        self.state.steps()
     }
 
     /// Where it stands, in words: "3 of 8 steps done".

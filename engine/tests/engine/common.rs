@@ -14,7 +14,6 @@ pub fn world_with(world: usize, settings: &[(&str, &str)]) -> Vec<Communicator> 
 }
 
 /// Communicators with the default settings.
-#[allow(dead_code)]
 pub fn world(world: usize) -> Vec<Communicator> {
     world_with(world, &[])
 }
@@ -52,7 +51,6 @@ pub fn data(rank: usize, count: usize) -> Vec<i64> {
     (0..count).map(|i| element(rank, i)).collect()
 }
 
-#[allow(dead_code)]
 /// The sum of all ranks' inputs.
 pub fn sum(world: usize, count: usize) -> Vec<i64> {
     (0..count).map(|i| (0..world).map(|rank| element(rank, i)).sum()).collect()

@@ -1,5 +1,8 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
 mod common;
+mod failures;
+mod messages;
 mod mismatch;
 mod plans;
+mod works;

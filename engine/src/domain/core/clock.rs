@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Core;
+use super::{Core, Entry};
 use crate::error::Failure;
 
 /// After this long without its messages an operation's peers are asked what they are doing.
@@ -23,33 +23,35 @@ impl Core {
     fn check_entry(&mut self, key: usize, now: Instant) {
         let entry = &mut self.entries[key];
         let elapsed = now.duration_since(*entry.since.get_or_insert(now));
-        if entry.failed.is_some() || elapsed < ASK_AFTER {
+        let still = entry.stands_still(now);
+        if entry.failed.is_some() {
             return;
         }
-        let deadline = entry.operation.deadline().unwrap_or(self.limits.deadline);
-        if elapsed >= deadline {
+        if elapsed >= entry.operation.deadline().unwrap_or(self.limits.deadline) {
             let waiting = self.waiting_for(key);
             let call = self.entries[key].execution.call().describe();
             return self.fail(key, Failure::Deadline { call, elapsed, waiting });
         }
-        if entry.asked.is_none_or(|at| now.duration_since(at) >= ASK_AFTER) {
+        if still >= ASK_AFTER && entry.asked.is_none_or(|at| now.duration_since(at) >= ASK_AFTER) {
             entry.asked = Some(now);
             let number = entry.number;
             for rank in entry.execution.waits_for(&mut self.endpoint.wires) {
+                // What is long forgotten is not worth a question.
                 let _ = self.peers.ask(rank, number);
             }
         }
-        if elapsed >= self.limits.stall_warning && !self.entries[key].warned {
-            self.entries[key].warned = true;
-            let waiting = self.waiting_for(key);
-            let entry = &self.entries[key];
-            self.peers.warn(&format!(
-                "{} (call {}) has waited {:.1} s; {waiting}",
-                entry.execution.call().describe(),
-                entry.number,
-                elapsed.as_secs_f64()
-            ));
+        if still >= self.limits.stall_warning && !self.entries[key].warned {
+            self.warn_of(key, still);
         }
+    }
+
+    fn warn_of(&mut self, key: usize, still: Duration) {
+        self.entries[key].warned = true;
+        let waiting = self.waiting_for(key);
+        let entry = &self.entries[key];
+        let (call, number) = (entry.execution.call().describe(), entry.number);
+        self.peers
+            .warn(&format!("{call} (call {number}) has waited {:.1} s; {waiting}", still.as_secs_f64()));
     }
 
     /// An operation that is not admitted has no entry yet: its deadline counts from when it was first seen waiting.
@@ -78,5 +80,19 @@ impl Core {
         }
         let doing: Vec<String> = waits.iter().map(|rank| self.peers.doing(*rank)).collect();
         format!("{position}, waiting for {}", doing.join("; "))
+    }
+}
+
+impl Entry {
+    /// How long it has not moved.
+    fn stands_still(&mut self, now: Instant) -> Duration {
+        let steps = self.execution.steps();
+        match self.still {
+            Some((at, since)) if at == steps => now.duration_since(since),
+            _ => {
+                self.still = Some((steps, now));
+                Duration::ZERO
+            }
+        }
     }
 }

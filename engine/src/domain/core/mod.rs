@@ -59,7 +59,10 @@ struct Entry {
     after: Vec<Arc<Operation>>,
     claims: Vec<Claim>,
     begun: bool,
+    /// When it was first looked at.
     since: Option<Instant>,
+    /// Steps done, and since when no more of them.
+    still: Option<(u64, Instant)>,
     /// When peers were last asked what they are doing, and whether the user was warned.
     asked: Option<Instant>,
     warned: bool,
@@ -288,6 +291,7 @@ impl Core {
             after: submission.after,
             claims: submission.claims,
             since: None,
+            still: None,
             asked: None,
             warned: false,
             suspect: None,
