@@ -104,7 +104,7 @@ impl TcpWire {
             socket,
             inbox: Inbox::new(config, first),
             outbox: Outbox::new(config, half, first),
-            bucket: options.link_bytes_per_s.map(|rate| Bucket::new(rate)),
+            bucket: options.link_bytes_per_s.map(Bucket::new),
             is_deaf: false,
             sent_bytes: 0,
             nudged_at: 0,

@@ -32,7 +32,11 @@ impl Bucket {
         }
         let since = *self.since.get_or_insert(now);
         let ready = self.worth(now.saturating_duration_since(since)).saturating_sub(self.used);
-        if ready < self.quantum(wanted) { 0 } else { usize::try_from(ready).unwrap_or(usize::MAX).min(wanted) }
+        if ready < self.quantum(wanted) {
+            0
+        } else {
+            usize::try_from(ready).unwrap_or(usize::MAX).min(wanted)
+        }
     }
 
     /// Takes what has left, of which `queued` bytes remain.
