@@ -66,6 +66,7 @@ mod tests {
         command_line().debug_assert();
         for command in COMMANDS {
             let help = command.define().render_long_help().to_string();
+            assert!(help.starts_with(command.about), "{} is described as {help}", command.name);
             assert!(help.contains("Exit codes"), "{} does not name its exit codes", command.name);
         }
     }

@@ -69,8 +69,13 @@ fn option_of(error: &clap::Error) -> String {
 
 fn suggestion(error: &clap::Error) -> String {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
-    let words = kinds.into_iter().map(|kind| listed(error, kind)).find(|words| !words.is_empty());
-    words.map(|words| format!(" (did you mean '{words}'?)")).unwrap_or_default()
+    // Of several the likeliest is the last.
+    let likeliest = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        Some(ContextValue::Strings(words)) => words.last().map(String::as_str),
+        _ => None,
+    };
+    kinds.into_iter().find_map(likeliest).map(|word| format!(" (did you mean '{word}'?)")).unwrap_or_default()
 }
 
 fn listed(error: &clap::Error, kind: ContextKind) -> String {

@@ -30,6 +30,12 @@ pub fn report(text: &str) -> i32 {
     0
 }
 
+/// Tells the parent that this rank has met the others.
+pub fn meet() {
+    let path = std::env::var(REPORT).expect("a rank has a place for its report");
+    std::fs::write(format!("{path}.met"), "").expect("the report can be written");
+}
+
 /// Names of the files under `/dev/shm`.
 pub fn shared_memory_files() -> Vec<String> {
     let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
@@ -59,10 +65,22 @@ impl Job {
             command.env(ROLE, role).env(REPORT, folder.join(rank.to_string()));
             command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", world.to_string());
             command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", "ab".repeat(32));
+            // Who dies before the ranks have met is only missed at this deadline.
+            command.env("HCOMM_RENDEZVOUS_DEADLINE", "5s");
             command.env("HCOMM_TRANSPORT", transport).stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().expect("a rank starts")
         };
         Job { ranks: (0..started).map(|rank| Some(start(rank))).collect(), folder }
+    }
+
+    /// Waits until all ranks have met.
+    pub fn await_meeting(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let met = |rank: usize| self.folder.join(format!("{rank}.met")).exists();
+        while !(0..self.ranks.len()).all(met) {
+            assert!(Instant::now() < deadline, "the ranks have not met within {limit:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Kills a rank with SIGKILL.

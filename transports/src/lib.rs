@@ -18,6 +18,8 @@ mod mapping;
 pub mod rendezvous;
 pub mod ring;
 #[cfg(not(loom))]
+pub mod schedule;
+#[cfg(not(loom))]
 pub mod shm;
 #[cfg(not(loom))]
 pub mod sim;

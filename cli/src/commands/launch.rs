@@ -79,7 +79,8 @@ fn failed(error: LaunchError) -> CommandError {
     CommandError::Failed { code, message: error.to_string() }
 }
 
-fn rank_count(text: &str) -> Result<usize, String> {
+/// Reads a number of ranks.
+pub(super) fn rank_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=Launch::MOST_RANKS).contains(count));
     count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {}", Launch::MOST_RANKS))
 }

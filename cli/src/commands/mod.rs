@@ -1,7 +1,11 @@
 //! The subcommands, one file or folder each, and the one list of them.
 
+mod bench;
+mod call;
 mod doctor;
 mod launch;
+mod plan;
+mod print;
 
 use std::process::ExitCode;
 
@@ -22,12 +26,13 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, bench::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.
     pub fn define(&self) -> clap::Command {
-        (self.arguments)(clap::Command::new(self.name).about(self.about))
+        // Deriving takes a comment on the arguments' type for a description of the command.
+        (self.arguments)(clap::Command::new(self.name)).about(self.about).long_about(None)
     }
 }
 

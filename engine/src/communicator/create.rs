@@ -112,6 +112,7 @@ impl Communicator {
         let hosts = hosts_of(&session.roster, settings.transport);
         let topology = topology_of(&settings, &hosts)?;
         let links = session.roster.routes.iter().map(describe_route).collect();
+        let is_crowded = is_crowded(&session.roster, placement.rank);
         let (address, token) = (placement.address.clone(), placement.token);
         Communicator::assemble(Parts {
             rank: placement.rank,
@@ -121,7 +122,7 @@ impl Communicator {
             watch,
             settings,
             topology,
-            facts: Facts { hosts, links, hall: None, address, token },
+            facts: Facts { is_crowded, links, hall: None, address, token },
             first: 0,
         })
     }
@@ -172,7 +173,7 @@ impl Communicator {
         let controls = control::inproc_mesh(watches.iter().map(handler).collect());
         let topology = topology_of(settings, &vec![0; world])?;
         let facts = Facts {
-            hosts: vec![0; world],
+            is_crowded: world > usable_cores(),
             links: vec!["inproc".to_owned(); world],
             hall: Some(Hall::new()),
             address: Address::loopback(0),
@@ -207,7 +208,7 @@ impl Communicator {
             deadline: settings.deadline,
             stall_warning: if stall.is_zero() { Duration::MAX } else { stall },
         };
-        let patience = patience(&settings, &facts, rank);
+        let patience = patience(&settings, &facts);
         let ringer = endpoint.doorbell.ringer();
         let core = Core::new(endpoint, peers, recorder, limits, first);
         let domain = Arc::new(Domain::new(core, watch.clone(), patience));
@@ -355,16 +356,29 @@ fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize
     }
 }
 
-/// How long to try before sleeping: next to nothing where the host has more ranks than cores.
-fn patience(settings: &Settings, facts: &Facts, rank: Rank) -> Patience {
-    let near = facts.hosts.iter().filter(|host| **host == facts.hosts[rank]).count();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let spins = match near > cores {
+/// How long to try before sleeping: next to nothing where the machine has more ranks than cores.
+fn patience(settings: &Settings, facts: &Facts) -> Patience {
+    let spins = match facts.is_crowded {
         true => 4,
         // A spin of `pause` with a look at the wires takes some tens of nanoseconds.
         false => u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2),
     };
     Patience { spins, yields: 10 }
+}
+
+/// Whether the ranks of this rank's machine, whatever joins them, are more than the processors that they may use together: each of
+/// ranks bound to processors of their own may use only one. A quota of this process's control group counts too.
+fn is_crowded(roster: &Roster, rank: Rank) -> bool {
+    let near = roster.neighbours(rank).len();
+    let own = roster.members[rank].processors.len();
+    let usable = usable_cores();
+    let quota = if usable < own { usable } else { usize::MAX };
+    near > roster.processors(rank).unwrap_or(usable).min(quota)
+}
+
+/// The processors that this process may use, or the time of how many.
+fn usable_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The topology: from the file that the settings name, or from the hosts that are known.

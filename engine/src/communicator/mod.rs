@@ -72,8 +72,8 @@ struct Inner {
 /// What a communicator was made of, for people and for splitting it again.
 #[derive(Clone, Debug)]
 struct Facts {
-    /// By rank: the host, as far as this communicator knows them apart.
-    hosts: Vec<usize>,
+    /// Whether this rank's machine has more ranks than they have processors together.
+    is_crowded: bool,
     /// By rank: what joins this rank to it, and why nothing faster.
     links: Vec<String>,
     /// Where splits meet, when the ranks are threads of this process.

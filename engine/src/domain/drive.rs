@@ -18,6 +18,9 @@ use crate::operation::Operation;
 /// The longest sleep before deadlines are looked at again.
 pub(super) const NAP: Duration = Duration::from_millis(50);
 
+/// How long a call that has ended may wait for sockets to take its bytes.
+const PUSH: Duration = Duration::from_secs(1);
+
 /// Rounds between two looks at the clock.
 const ROUNDS_PER_CLOCK: u32 = 4096;
 
@@ -50,7 +53,17 @@ impl Domain {
     /// Drives until an operation is done, then parks the core.
     pub(super) fn finish(&self, mut core: Held<'_>, operation: &Operation) -> Result<(), Failure> {
         self.drive(&mut core, self.patience, &|_| operation.is_done());
+        self.push_out(&mut core);
         operation.outcome().unwrap_or(Err(Failure::Closed))
+    }
+
+    /// Sees what has been sent out of this process's memory, so that the process may end; not while other operations
+    /// are in flight, and not for long.
+    pub(super) fn push_out(&self, core: &mut Core) {
+        if core.is_idle() && core.has_unsent() {
+            let deadline = Instant::now() + PUSH;
+            self.drive(core, self.patience, &|core| !core.has_unsent() || Instant::now() >= deadline);
+        }
     }
 
     /// Rounds of progress until `until`, with the waits that `patience` allows in between.

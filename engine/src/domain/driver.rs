@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hcomm_transports::schedule;
+
 use super::Domain;
 use crate::settings::CpuSet;
 
@@ -26,6 +28,9 @@ impl Domain {
         let (domain, cpus) = (self.clone(), cpus.clone());
         std::thread::Builder::new().name("hcomm-driver".to_owned()).spawn(move || {
             pin(&cpus);
+            if let Err(error) = schedule::wake_promptly() {
+                tracing::debug!(%error, "the background driver is scheduled like any thread");
+            }
             domain.work_shifts();
         })
     }

@@ -161,6 +161,7 @@ impl Domain {
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
             core.ended(number, execution);
+            self.push_out(&mut core);
             return Ok(());
         }
         let operation = Arc::new(Operation::default());

@@ -26,7 +26,7 @@ pub(super) fn open(context: &Context, near: Option<IpAddr>) -> Result<(Doorman, 
         Transports::Auto | Transports::Shm => open_unix()?,
     };
     let doors = Doors { transports: context.transports, addresses, port, unix: name };
-    let member = Member { host: context.host.clone(), pid: std::process::id(), doors };
+    let member = Member::here(context, doors);
     Ok((Doorman::new(&context.token, listener, unix), member))
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
+
 /// Where a rank runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Host {
@@ -44,6 +46,12 @@ impl Host {
     pub(super) fn shares_processes(&self, other: &Host) -> bool {
         self.shares_machine(other) && !self.processes.is_empty() && self.processes == other.processes
     }
+}
+
+/// The processors that this thread may run on; none where the system does not say.
+pub(super) fn allowed_processors() -> Vec<u32> {
+    let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect()
 }
 
 fn namespace(kind: &str) -> String {

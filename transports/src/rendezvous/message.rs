@@ -215,6 +215,7 @@ fn put_member(out: &mut BytesMut, member: &Member) {
     let Host { name, boot, network, processes } = &member.host;
     [name, boot, network, processes].into_iter().for_each(|text| put_bytes(out, text.as_bytes()));
     out.put_u32_le(member.pid);
+    put_list(out, &member.processors, |out, cpu| out.put_u32_le(*cpu));
     let Doors { transports, addresses, port, unix } = &member.doors;
     out.put_u8(match transports {
         Transports::Auto => 0,
@@ -284,7 +285,7 @@ impl Input {
     fn member(&mut self) -> Result<Member, Malformed> {
         let host =
             Host { name: self.text()?, boot: self.text()?, network: self.text()?, processes: self.text()? };
-        let pid = self.u32()?;
+        let (pid, processors) = (self.u32()?, self.list(Input::u32)?);
         let transports = match self.0.try_get_u8()? {
             0 => Transports::Auto,
             1 => Transports::Shm,
@@ -292,7 +293,7 @@ impl Input {
             other => return Err(Malformed::Field { field: "transport", value: other.into() }),
         };
         let (addresses, port, unix) = (self.list(Input::address)?, self.0.try_get_u16_le()?, self.option()?);
-        Ok(Member { host, pid, doors: Doors { transports, addresses, port, unix } })
+        Ok(Member { host, pid, processors, doors: Doors { transports, addresses, port, unix } })
     }
 
     fn address(&mut self) -> Result<IpAddr, Malformed> {
@@ -345,7 +346,7 @@ mod tests {
         let host = Host { name: "a".into(), boot: "b".into(), network: "n".into(), processes: String::new() };
         let addresses = vec!["10.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
         let doors = Doors { transports: Transports::Auto, addresses, port: 80, unix: Some("x".into()) };
-        Member { host, pid: 7, doors }
+        Member { host, pid: 7, processors: vec![0, 5], doors }
     }
 
     fn messages() -> Vec<Message> {

@@ -1,5 +1,6 @@
 //! [`Roster`]: who takes part, where each is, and how this rank is connected with it.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hcomm_ops::Rank;
@@ -26,6 +27,14 @@ impl Roster {
         };
         (0..self.members.len()).filter(is_near).collect()
     }
+
+    /// How many processors the ranks on the machine of `rank` may use, taken together; `None` where one of them does not know.
+    pub fn processors(&self, rank: Rank) -> Option<usize> {
+        let near = self.neighbours(rank);
+        let masks: Vec<&[u32]> = near.iter().map(|near| &self.members[*near].processors[..]).collect();
+        let all: BTreeSet<u32> = masks.iter().copied().flatten().copied().collect();
+        masks.iter().all(|mask| !mask.is_empty()).then_some(all.len())
+    }
 }
 
 /// A rank's place.
@@ -35,6 +44,8 @@ pub struct Member {
     pub host: Host,
     /// Its process, as numbered there.
     pub pid: u32,
+    /// The processors that it may run on, by their numbers there; none where the system does not say.
+    pub processors: Vec<u32>,
     pub(super) doors: Doors,
 }
 
@@ -42,7 +53,13 @@ impl Member {
     /// The only rank, whom nobody needs to reach.
     pub(super) fn alone(context: &Context) -> Self {
         let doors = Doors { transports: context.transports, addresses: Vec::new(), port: 0, unix: None };
-        Member { host: context.host.clone(), pid: std::process::id(), doors }
+        Member::here(context, doors)
+    }
+
+    /// This process.
+    pub(super) fn here(context: &Context, doors: Doors) -> Self {
+        let processors = super::host::allowed_processors();
+        Member { host: context.host.clone(), pid: std::process::id(), processors, doors }
     }
 }
 
@@ -67,4 +84,30 @@ pub enum Route {
         /// Why not by shared memory.
         why_not_shm: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(boot: &str, processors: &[u32]) -> Member {
+        let host = Host { boot: boot.to_owned(), ..Host::default() };
+        let doors = Doors { transports: Transports::Auto, addresses: Vec::new(), port: 0, unix: None };
+        Member { host, pid: 1, processors: processors.to_vec(), doors }
+    }
+
+    #[test]
+    fn processors_are_counted_once_and_by_machine() {
+        let members = vec![member("a", &[0]), member("b", &[0, 1]), member("a", &[1]), member("a", &[1, 2])];
+        let roster = Roster { routes: vec![None; members.len()], members };
+        assert_eq!(roster.neighbours(0), [0, 2, 3]);
+        assert_eq!([0, 1].map(|rank| roster.processors(rank)), [Some(3), Some(2)]);
+    }
+
+    #[test]
+    fn an_unknown_mask_makes_the_count_unknown() {
+        let members = vec![member("a", &[0]), member("a", &[])];
+        let roster = Roster { routes: vec![None; members.len()], members };
+        assert_eq!(roster.processors(0), None);
+    }
 }

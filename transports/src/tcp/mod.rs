@@ -104,7 +104,7 @@ impl TcpWire {
             socket,
             inbox: Inbox::new(config, first),
             outbox: Outbox::new(config, half, first),
-            bucket: options.link_bytes_per_s.map(|rate| Bucket::new(rate, Instant::now())),
+            bucket: options.link_bytes_per_s.map(Bucket::new),
             is_deaf: false,
             sent_bytes: 0,
             nudged_at: 0,
@@ -147,7 +147,7 @@ impl TcpWire {
             Ok(sent) => {
                 self.sent_bytes += sent as u64;
                 if let Some(bucket) = &mut self.bucket {
-                    bucket.take(sent);
+                    bucket.take(sent, wanted - sent);
                 }
                 sent
             }

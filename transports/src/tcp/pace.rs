@@ -1,35 +1,37 @@
 //! [`Bucket`]: the token bucket with which a TCP wire plays a slower link. Pure: the time is an argument.
+//!
+//! A link works off its queue whether or not the sender runs: while bytes are queued, time earns, however late the sender looks. An idle
+//! link saves nothing up.
 
 use std::time::{Duration, Instant};
 
-/// How much unused time a bucket saves up. A sender that is not scheduled for a moment, as a network card never is,
-/// makes up for it.
-const SAVED: Duration = Duration::from_millis(1);
 /// The bucket waits for this much link time before it lets a part of a long queue go, to make few writes of it.
-const QUANTUM: Duration = Duration::from_micros(20);
+const QUANTUM: Duration = Duration::from_micros(250);
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Says how many bytes may leave by now.
 #[derive(Debug)]
 pub struct Bucket {
     bytes_per_s: u64,
-    /// Time, in bytes' worth, counted from here.
-    since: Instant,
+    /// When the link began to work off its queue; `None` while it is idle.
+    since: Option<Instant>,
     /// Bytes let go since `since`.
     used: u64,
 }
 
 impl Bucket {
-    /// A bucket for a link of `bytes_per_s`, full at `now`. A rate of 0 counts as 1.
-    pub fn new(bytes_per_s: u64, now: Instant) -> Self {
-        Bucket { bytes_per_s: bytes_per_s.max(1), since: now.checked_sub(SAVED).unwrap_or(now), used: 0 }
+    /// The bucket of an idle link of `bytes_per_s`. A rate of 0 counts as 1.
+    pub fn new(bytes_per_s: u64) -> Self {
+        Bucket { bytes_per_s: bytes_per_s.max(1), since: None, used: 0 }
     }
 
-    /// Of `wanted` bytes, how many may leave at `now`: 0 until it is worth a write.
+    /// Of `wanted` bytes in the queue, how many may leave at `now`: 0 until it is worth a write.
     pub fn available(&mut self, wanted: usize, now: Instant) -> usize {
-        let earned = self.earned(now);
-        self.forget_surplus(earned, now);
-        let ready = self.earned(now).saturating_sub(self.used);
+        if wanted == 0 {
+            return 0;
+        }
+        let since = *self.since.get_or_insert(now);
+        let ready = self.worth(now.saturating_duration_since(since)).saturating_sub(self.used);
         if ready < self.quantum(wanted) {
             0
         } else {
@@ -37,38 +39,29 @@ impl Bucket {
         }
     }
 
-    /// Takes what has left.
-    pub fn take(&mut self, bytes: usize) {
+    /// Takes what has left, of which `queued` bytes remain.
+    pub fn take(&mut self, bytes: usize, queued: usize) {
         self.used = self.used.saturating_add(bytes as u64);
+        if queued == 0 {
+            self.since = None;
+            self.used = 0;
+        }
     }
 
     /// How long until some of `wanted` bytes may leave.
     pub fn wait(&self, wanted: usize, now: Instant) -> Duration {
         let needed = self.used.saturating_add(self.quantum(wanted));
         let at = u128::from(needed) * NS_PER_S / u128::from(self.bytes_per_s) + 1;
-        Duration::from_nanos(u64::try_from(at).unwrap_or(u64::MAX))
-            .saturating_sub(now.saturating_duration_since(self.since))
+        let passed = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        Duration::from_nanos(u64::try_from(at).unwrap_or(u64::MAX)).saturating_sub(passed)
     }
 
     fn quantum(&self, wanted: usize) -> u64 {
         (self.worth(QUANTUM)).max(1).min(wanted as u64)
     }
 
-    fn earned(&self, now: Instant) -> u64 {
-        self.worth(now.saturating_duration_since(self.since))
-    }
-
     fn worth(&self, time: Duration) -> u64 {
         u64::try_from(time.as_nanos() * u128::from(self.bytes_per_s) / NS_PER_S).unwrap_or(u64::MAX)
-    }
-
-    /// Keeps no more than [`SAVED`] of unused time, and the counters small.
-    fn forget_surplus(&mut self, earned: u64, now: Instant) {
-        let most = self.worth(SAVED).max(1);
-        if earned.saturating_sub(self.used) > most {
-            self.since = now.checked_sub(SAVED).unwrap_or(now);
-            self.used = 0;
-        }
     }
 }
 
@@ -76,45 +69,53 @@ impl Bucket {
 mod tests {
     use super::*;
 
+    const LONG: usize = 1 << 24;
+
+    /// Looks at the bucket of a long queue at `now`, and sends what it lets go.
+    fn send(bucket: &mut Bucket, now: Instant) -> usize {
+        let ready = bucket.available(LONG, now);
+        bucket.take(ready, LONG);
+        ready
+    }
+
     #[test]
-    fn the_rate_holds_over_a_second() {
+    fn the_rate_holds_over_a_second_however_rarely_one_looks() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(10_000_000, start);
-        let mut sent = 0;
-        for step in 0..=100_000_u64 {
-            let now = start + Duration::from_micros(step * 10);
-            let ready = bucket.available(1 << 20, now);
-            bucket.take(ready);
-            sent += ready;
+        for step_us in [10, 3_000, 70_000] {
+            let mut bucket = Bucket::new(10_000_000);
+            let looks = (0..=1_000_000 / step_us).map(|step| start + Duration::from_micros(step * step_us));
+            let sent: usize = looks.map(|now| send(&mut bucket, now)).sum();
+            assert!((9_200_000..=10_000_000).contains(&sent), "{sent} bytes in a second of 10 MB/s");
         }
-        assert!((10_000_000..=10_020_000).contains(&sent), "{sent} bytes in a second of 10 MB/s");
     }
 
     #[test]
     fn after_the_wait_there_is_room_and_not_before() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(1_000_000, start);
-        let ready = bucket.available(5000, start);
-        assert_eq!(ready, 1000);
-        bucket.take(ready);
+        let mut bucket = Bucket::new(1_000_000);
+        assert_eq!(send(&mut bucket, start), 0);
         let wait = bucket.wait(5000, start);
         assert_eq!(bucket.available(5000, start + wait / 2), 0);
         assert!(bucket.available(5000, start + wait) > 0);
     }
 
     #[test]
-    fn idle_time_is_saved_for_a_millisecond_only() {
+    fn an_idle_link_saves_nothing_up() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(1_000_000, start);
-        assert_eq!(bucket.available(1 << 20, start + Duration::from_secs(5)), 1000);
+        let mut bucket = Bucket::new(1_000_000);
+        assert_eq!(bucket.available(100, start), 0);
+        assert_eq!(bucket.available(100, start + Duration::from_millis(5)), 100);
+        bucket.take(100, 0);
+        assert_eq!(bucket.available(LONG, start + Duration::from_secs(5)), 0);
     }
 
     #[test]
     fn a_link_of_one_byte_a_second_still_moves() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(0, start);
+        let mut bucket = Bucket::new(0);
+        assert_eq!(bucket.available(100, start), 0);
         let wait = bucket.wait(100, start);
-        assert!(wait <= Duration::from_secs(1));
+        assert!(wait <= Duration::from_secs(1) + Duration::from_nanos(1));
         assert_eq!(bucket.available(100, start + wait), 1);
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use hcomm_ops::Rank;
 use hcomm_ops::buffer::Claim;
 use hcomm_planner::request::Counts;
-use hcomm_transports::{Endpoint, Wire};
+use hcomm_transports::{AnyWire, Endpoint, Wire};
 use slab::Slab;
 
 use super::p2p::PointToPoint;
@@ -143,9 +143,16 @@ impl Core {
         self.entries.is_empty() && self.waiting.is_empty() && self.locals.is_empty() && self.p2p.is_idle()
     }
 
-    /// Whether operations remain that somebody must drive.
+    /// Whether operations remain that somebody must drive, or bytes that sockets have not taken yet.
     pub fn has_work(&self) -> bool {
-        !self.is_idle()
+        !self.is_idle() || self.has_unsent()
+    }
+
+    /// Whether bytes of operations, even of some that have ended here, are still in this process's memory.
+    pub fn has_unsent(&self) -> bool {
+        let unsent =
+            |wire: &AnyWire| wire.poll_fd().is_some_and(|(_, queued)| queued) || wire.next_wakeup().is_some();
+        self.has_sockets && self.endpoint.wires.iter().flatten().any(unsent)
     }
 
     /// Why later operations cannot start.

@@ -1,0 +1,113 @@
+//! What each rank does: goes through the sizes, measures every way of calling, adds up what is wrong, and on rank 0 reports.
+
+use hcomm::{Communicator, Error, Op};
+
+use super::exercise::{Exercise, Form, NoMemory};
+use super::figures::{Figures, Row};
+use super::measure::measure;
+use super::report::{Job, Report};
+use super::sample::{Sample, with_type};
+use super::spec::{Format, Size, Spec};
+use crate::commands::print::print;
+use crate::mistake::CommandError;
+
+/// Why a rank stopped.
+#[derive(Debug, thiserror::Error)]
+enum Stopped {
+    #[error(transparent)]
+    Call(#[from] Error),
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
+    #[error(transparent)]
+    Print(#[from] CommandError),
+}
+
+/// Measures. Rank 0 fails where results were wrong, after it has printed all.
+pub fn run(comm: &Communicator, spec: &Spec) -> Result<(), CommandError> {
+    let dtype = spec.call.dtype;
+    let outcome = with_type!(dtype, typed(comm, spec))
+        .ok_or_else(|| CommandError::Usage(format!("--dtype: {dtype} is not measured")))?;
+    match outcome {
+        Ok(faults) if comm.rank() == 0 && !faults.is_empty() => {
+            Err(CommandError::Failed { code: 1, message: faults.join("; ") })
+        }
+        Ok(_) => Ok(()),
+        Err(Stopped::Print(error)) => Err(error),
+        Err(stopped) => {
+            Err(CommandError::Failed { code: 1, message: format!("rank {}: {stopped}", comm.rank()) })
+        }
+    }
+}
+
+/// Returns a sentence for each wrong result.
+fn typed<T: Sample>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Stopped> {
+    let job = Job::new(comm, spec);
+    let mut report = Report::new(spec.format, job);
+    let say = |text: String| if comm.rank() == 0 { print(&text) } else { Ok(()) };
+    say(report.head())?;
+    let mut faults = Vec::new();
+    for asked in &spec.sizes {
+        let row = measured::<T>(comm, spec, spec.size(*asked, comm.world()))?;
+        faults.extend(row.figures.iter().filter_map(|(form, figures)| fault(spec, &row, *form, figures)));
+        say(report.row(&row))?;
+    }
+    say(report.end())?;
+    Ok(faults)
+}
+
+fn measured<T: Sample>(comm: &Communicator, spec: &Spec, size: Size) -> Result<Row, Stopped> {
+    let forms = Form::of(spec.call.collective, spec.is_async);
+    let forms = if spec.format == Format::Csv { &forms[..1] } else { forms };
+    let mut figures = Vec::new();
+    for form in forms {
+        let mut exercise = Exercise::<T>::new(comm, spec, size, *form)?;
+        let times = measure(comm, &mut exercise, spec.calls(size.asked))?;
+        let wrong = if spec.checks { Some(everybody(comm, exercise.wrong()?)?) } else { None };
+        figures.push((*form, Figures { median_us: times.median_us, stream_us: times.stream_us, wrong }));
+    }
+    Ok(Row { size, figures })
+}
+
+/// The sum over all ranks.
+fn everybody(comm: &Communicator, wrong: u64) -> Result<u64, Error> {
+    let mut sum = [wrong];
+    comm.all_reduce(&mut sum, Op::Sum)?;
+    Ok(sum[0])
+}
+
+fn fault(spec: &Spec, row: &Row, form: Form, figures: &Figures) -> Option<String> {
+    let wrong = figures.wrong.filter(|wrong| *wrong > 0)?;
+    let way = if form == Form::Apart { "out of place" } else { "in place" };
+    let (collective, bytes) = (spec.call.collective, row.size.bytes);
+    Some(format!("{wrong} wrong elements after {collective} of {bytes} bytes {way}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::call::CallArguments;
+    use hcomm::{Collective, DType, Settings};
+
+    #[test]
+    fn only_wrong_elements_are_a_fault() {
+        let (collective, dtype, op) = (Collective::AllReduce, DType::F32, Op::Sum);
+        let spec = Spec {
+            call: CallArguments { collective, dtype, op, root: 0, algorithm: None },
+            ranks: None,
+            transport: None,
+            settings: Settings::default(),
+            sizes: vec![64],
+            iters: None,
+            warmup: None,
+            is_async: false,
+            checks: true,
+            format: Format::Csv,
+        };
+        let row = Row { size: spec.size(64, 2), figures: Vec::new() };
+        let said =
+            |wrong| fault(&spec, &row, Form::InPlace, &Figures { median_us: 1.0, stream_us: 1.0, wrong });
+        assert_eq!(said(None), None);
+        assert_eq!(said(Some(0)), None);
+        assert_eq!(said(Some(3)).as_deref(), Some("3 wrong elements after all_reduce of 64 bytes in place"));
+    }
+}

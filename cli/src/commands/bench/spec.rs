@@ -1,0 +1,131 @@
+//! [`Spec`]: what is to be measured, and [`Size`]: what one size means in elements. Equal on all ranks.
+
+use clap::ValueEnum;
+use hcomm::settings::{AlgorithmPins, Settings, TransportChoice};
+use hcomm::{Collective, Planner, Topology};
+
+use crate::commands::call::CallArguments;
+use crate::mistake::CommandError;
+
+/// See the module.
+pub struct Spec {
+    /// The call.
+    pub call: CallArguments,
+    /// Ranks to start; `None` in a rank that has been started.
+    pub ranks: Option<usize>,
+    /// What joins them, where the command line says.
+    pub transport: Option<Transport>,
+    /// The environment's settings.
+    pub settings: Settings,
+    /// Sizes of the full buffer, in bytes, as asked for.
+    pub sizes: Vec<u64>,
+    /// Timed calls, in place of the usual number.
+    pub iters: Option<u32>,
+    /// Calls before those, in place of the usual number.
+    pub warmup: Option<u32>,
+    /// Futures instead of blocking calls.
+    pub is_async: bool,
+    /// Whether results are checked.
+    pub checks: bool,
+    /// How to print.
+    pub format: Format,
+}
+
+/// What joins the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Shared memory within a host, TCP between hosts.
+    Auto,
+    /// Shared memory.
+    Shm,
+    /// TCP.
+    Tcp,
+    /// Threads of one process.
+    Inproc,
+}
+
+/// How the figures are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// A row per size.
+    Csv,
+    /// One object.
+    Json,
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes of the full buffer, as asked for.
+    pub asked: u64,
+    /// Bytes of the full buffer that whole blocks of whole elements fill.
+    pub bytes: u64,
+    /// Elements per block.
+    pub count: u64,
+}
+
+impl Spec {
+    /// A size in a world.
+    pub fn size(&self, asked: u64, world: usize) -> Size {
+        let count = self.call.count(asked, world);
+        Size { asked, bytes: self.call.full_bytes(count, world), count }
+    }
+
+    /// Timed calls and those before, as all ranks agree.
+    pub fn calls(&self, asked: u64) -> (u32, u32) {
+        let usual = match asked {
+            0..=0x1_0000 => 2000,
+            0x1_0001..=0x10_0000 => 200,
+            0x10_0001..=0x100_0000 => 40,
+            _ => 12,
+        };
+        let timed = self.iters.unwrap_or(usual);
+        (timed, self.warmup.unwrap_or(timed / 5 + 1))
+    }
+
+    /// The settings, with what the command line says in place of the environment.
+    pub fn rank_settings(&self) -> Result<Settings, CommandError> {
+        let mut settings = self.settings.clone();
+        match self.transport {
+            Some(Transport::Auto) => settings.transport = TransportChoice::Auto,
+            Some(Transport::Shm) => settings.transport = TransportChoice::Shm,
+            Some(Transport::Tcp) => settings.transport = TransportChoice::Tcp,
+            Some(Transport::Inproc) | None => {}
+        }
+        if let Some(name) = &self.call.algorithm {
+            let pin = format!("{}={name}", self.call.collective);
+            let expected =
+                || format!("--algorithm: '{name}' is no name of an algorithm; expected one such as ring");
+            settings.algorithm = AlgorithmPins::parse(&pin).ok_or_else(|| CommandError::Usage(expected()))?;
+        }
+        Ok(settings)
+    }
+
+    /// Refuses here, once, what every rank would refuse.
+    pub fn check(&self, world: usize) -> Result<(), CommandError> {
+        let settings = self.rank_settings()?;
+        let topology = match settings.transport {
+            // The file's topology is for the ranks to read.
+            _ if settings.topology.is_some() => return Ok(()),
+            TransportChoice::Tcp if self.transport != Some(Transport::Inproc) => Topology::hosts(world, 1),
+            _ => Topology::single_host(world),
+        };
+        let planner = Planner::new(topology);
+        for asked in &self.sizes {
+            let size = self.size(*asked, world);
+            let planned = planner.key(&self.call.request(size.count));
+            planned.map_err(|error| CommandError::Usage(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The largest full buffer.
+    pub fn largest_bytes(&self) -> u64 {
+        match self.call.collective {
+            Collective::Barrier => 0,
+            _ => self.sizes.iter().copied().max().unwrap_or(0),
+        }
+    }
+}

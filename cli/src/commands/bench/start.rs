@@ -1,0 +1,125 @@
+//! Makes the ranks of a measurement: processes of this program, threads, or this very process as one of them.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::{env, fs, io, thread};
+
+use hcomm::launch::{Exit, Failure, Launch, LaunchError, Output};
+use hcomm::{Communicator, CreateError, DType, Placement};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::rank;
+use super::sample::is_measured;
+use super::spec::{Spec, Transport};
+use crate::mistake::CommandError;
+
+/// Measures what is asked for.
+pub fn run(spec: &Spec) -> Result<ExitCode, CommandError> {
+    if !is_measured(spec.call.dtype) {
+        let names: Vec<&str> =
+            DType::ALL.into_iter().filter(|dtype| is_measured(*dtype)).map(DType::name).collect();
+        let message =
+            format!("--dtype: {} cannot be measured; expected one of {}", spec.call.dtype, names.join(", "));
+        return Err(CommandError::Usage(message));
+    }
+    let Some(ranks) = spec.ranks else { return as_rank(spec) };
+    spec.check(ranks)?;
+    check_memory(spec, ranks)?;
+    match spec.transport {
+        Some(Transport::Inproc) => threads(spec, ranks),
+        _ => processes(ranks),
+    }
+}
+
+/// One rank of a job that is already there.
+fn as_rank(spec: &Spec) -> Result<ExitCode, CommandError> {
+    let placement = Placement::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
+    spec.check(placement.world)?;
+    let failed = |error: &dyn std::fmt::Display| CommandError::Failed {
+        code: 1,
+        message: format!("rank {}: {error}", placement.rank),
+    };
+    let comm = Communicator::connect(&placement, spec.rank_settings()?).map_err(|error| failed(&error))?;
+    rank::run(&comm, spec)?;
+    comm.close().map_err(|error| failed(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// This program again, once per rank.
+fn processes(ranks: usize) -> Result<ExitCode, CommandError> {
+    let program = env::current_exe().map_err(|cause| broken("cannot find this program", &cause))?;
+    let is_bound = ranks <= thread::available_parallelism().map_or(1, usize::from);
+    let launch = Launch::new(program, ranks).args(rank_arguments()).output(Output::Inherited).bound(is_bound);
+    let outcome = launch.run_reporting(report).map_err(|error| match error {
+        LaunchError::RankCount { .. } => CommandError::Usage(error.to_string()),
+        _ => CommandError::Failed { code: 1, message: error.to_string() },
+    })?;
+    Ok(ExitCode::from(outcome.code()))
+}
+
+/// This command line, marked as a rank's.
+fn rank_arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    arguments.insert(arguments.len().min(1), "--as-rank".into());
+    arguments
+}
+
+/// A rank that exits by itself has said why.
+fn report(failure: &Failure) {
+    if let Exit::Signal(_) = failure.exit {
+        eprintln!("hcomm: {failure}; ending the other ranks");
+    }
+}
+
+/// All ranks as threads of this process, each on a processor of its own where there are enough.
+fn threads(spec: &Spec, ranks: usize) -> Result<ExitCode, CommandError> {
+    let settings = spec.rank_settings()?;
+    let comms = Communicator::in_process_with(ranks, &settings)
+        .map_err(|error: CreateError| CommandError::Failed { code: 1, message: error.to_string() })?;
+    let outcomes: Vec<Result<(), CommandError>> = thread::scope(|scope| {
+        let pinned = |comm: Communicator| {
+            pin(comm.rank(), ranks);
+            rank::run(&comm, spec)
+        };
+        let started: Vec<_> = comms.into_iter().map(|comm| scope.spawn(move || pinned(comm))).collect();
+        let died = || CommandError::Failed { code: 1, message: "a rank's thread has panicked".to_owned() };
+        started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
+    });
+    outcomes.into_iter().collect::<Result<Vec<()>, _>>()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A thread that cannot be kept in one place is measured all the same.
+fn pin(rank: usize, ranks: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    if let Some(processor) = processors.nth(rank).filter(|_| ranks <= allowed.count() as usize) {
+        let mut own = CpuSet::new();
+        own.set(processor);
+        let _ = sched_setaffinity(None, &own);
+    }
+}
+
+/// Two full buffers per rank must fit the machine, or the system would end a rank in the middle.
+fn check_memory(spec: &Spec, ranks: usize) -> Result<(), CommandError> {
+    let largest = spec.largest_bytes();
+    let needed = u128::from(largest) * 2 * ranks as u128;
+    match available_bytes().filter(|available| needed > u128::from(*available)) {
+        Some(available) => Err(CommandError::Usage(format!(
+            "a size of {largest} bytes takes {needed} bytes of memory in {ranks} ranks; expected at most the {available} available"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What Linux estimates that programs can still have.
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+fn broken(what: &str, cause: &io::Error) -> CommandError {
+    CommandError::Failed { code: 1, message: format!("{what}: {cause}") }
+}

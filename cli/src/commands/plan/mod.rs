@@ -1,0 +1,146 @@
+//! `hcomm plan`: compiles a call as a communicator would, proves it, and shows it as text, DOT, SVG or JSON. Nothing is run.
+
+mod ask;
+mod output;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hcomm::planner::{self, Verified};
+use hcomm::settings::{Bytes, Settings};
+use hcomm::{Plan, Rank};
+
+use super::call::CallArguments;
+use super::print::print;
+use super::{Subcommand, parsed};
+use crate::mistake::CommandError;
+use ask::{Asked, Transport};
+use output::Drawings;
+
+/// See the module.
+pub const COMMAND: Subcommand = Subcommand {
+    name: "plan",
+    about: "Compile a collective into its plan, prove it, and print or draw it",
+    arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
+    run: |matches| run(&parsed(matches)?),
+};
+
+const AFTER_HELP: &str = "\
+Without --dot, --svg, --json or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
+of - is standard output. Up to 64 ranks the plan is always proved, and what was proved is printed.
+
+Exit codes: 0 success; 1 the plan is faulty, or a file cannot be read or written; 2 a mistake on the command line, in a setting \
+or in the topology, or a call that no algorithm (or not the one asked for) supports.";
+
+/// Worlds up to this size are proved unasked.
+const PROVED_WORLD: usize = 64;
+
+/// Most ranks whose slices are compiled all together.
+const JOINED_WORLD: usize = 1024;
+
+#[derive(Args)]
+struct Arguments {
+    #[command(flatten)]
+    call: CallArguments,
+    /// How many ranks; with --topology, those of the file
+    #[arg(short = 'n', long, value_name = "N", value_parser = rank_count, required_unless_present = "topology")]
+    ranks: Option<usize>,
+    /// Size of the full buffer: all_gather's and gather's output, reduce_scatter's, scatter's and all_to_all's input. 1MB is 1000
+    /// KB, 1MiB (or 1M) is 1024 KiB
+    #[arg(long, value_name = "SIZE", default_value = "1MB")]
+    bytes: Bytes,
+    /// A file that describes hosts, devices and links
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hosts", "transport"])]
+    topology: Option<std::path::PathBuf>,
+    /// How many hosts the ranks are on, equally many on each
+    #[arg(long, value_name = "H", conflicts_with = "transport")]
+    hosts: Option<usize>,
+    /// What joins the ranks: shared memory, or TCP between all of them
+    #[arg(long, value_name = "NAME", value_enum, default_value = "shm")]
+    transport: Transport,
+    /// Show only this rank's slice
+    #[arg(long, value_name = "RANK")]
+    rank: Option<Rank>,
+    /// Say why this algorithm was chosen: the predicted cost of each one
+    #[arg(long)]
+    explain: bool,
+    /// Prove the plan of a world of more than 64 ranks too
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    drawings: Drawings,
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
+    arguments.drawings.check()?;
+    let asked = Asked::new(arguments, &settings)?;
+    let plans = compile(arguments, &asked)?;
+    let shown = match arguments.rank.filter(|_| plans.len() > 1) {
+        Some(rank) => &plans[rank..=rank],
+        None => &plans[..],
+    };
+    let is_proved = plans.len() == asked.world() && (asked.world() <= PROVED_WORLD || arguments.verify);
+    let proof = is_proved.then(|| verify(&plans, settings.depth as usize)).transpose()?;
+    show(arguments, &asked, shown, &words(proof, &settings))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All slices, or the one that is to be shown where nothing needs the others.
+fn compile(arguments: &Arguments, asked: &Asked) -> Result<Vec<Plan>, CommandError> {
+    let world = asked.world();
+    let alone = arguments.rank.filter(|_| world > PROVED_WORLD && !arguments.verify);
+    if alone.is_none() && world > JOINED_WORLD {
+        return Err(CommandError::Usage(format!(
+            "all plans of {world} ranks are too many; expected --rank for one slice, or at most {JOINED_WORLD} ranks"
+        )));
+    }
+    match alone {
+        Some(rank) => asked.compile(rank).map(|plan| vec![plan]),
+        None => asked.compile_all(),
+    }
+}
+
+fn verify(plans: &[Plan], depth: usize) -> Result<Verified, CommandError> {
+    let failed = |error: planner::VerifyError| CommandError::Failed {
+        code: 1,
+        message: format!("the plan is faulty: {}", error.to_string().replace('\n', " ")),
+    };
+    planner::verify(plans, depth).map_err(failed)
+}
+
+/// What was proved, in words.
+fn words(proof: Option<Verified>, settings: &Settings) -> String {
+    let Some(Verified { nodes, messages, needs_copying }) = proof else {
+        return format!("not verified: more than {PROVED_WORLD} ranks; --verify does it");
+    };
+    let copying = if needs_copying { "; right only where messages are copied as they are sent" } else { "" };
+    format!(
+        "verified: {nodes} nodes, {messages} messages per tile: acyclic, no deadlock with channels {} deep, no races, every output \
+         chunk right in place and apart{copying}",
+        settings.depth
+    )
+}
+
+fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Result<(), CommandError> {
+    arguments.drawings.write(shown, &asked.sizing)?;
+    if arguments.drawings.use_stdout() {
+        eprintln!("{proof}");
+        return Ok(());
+    }
+    let text = match (arguments.explain, arguments.drawings.are_wanted()) {
+        (true, _) => format!("{}\n{proof}\n", asked.explain()?),
+        (false, true) => format!("{proof}\n"),
+        (false, false) => {
+            let summary = summary::summary(asked, shown);
+            format!("{summary}{proof}\n\n{}", planner::export::text(shown))
+        }
+    };
+    print(&text)
+}
+
+fn rank_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=ask::MOST_RANKS).contains(count));
+    count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {}", ask::MOST_RANKS))
+}

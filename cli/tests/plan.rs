@@ -1,0 +1,235 @@
+//! `hcomm plan`: every collective compiled, proved and shown; files; mistakes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const COLLECTIVES: [&str; 9] = [
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "all_to_all",
+    "barrier",
+];
+
+fn hcomm(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hcomm")).arg("plan").args(args).output().expect("hcomm starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a run prints that must go well.
+fn printed(args: &[&str]) -> String {
+    let output = hcomm(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A file of its own for a test.
+fn file(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plan");
+    fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder.join(name)
+}
+
+#[test]
+fn every_collective_is_summed_up_proved_and_listed() {
+    for collective in COLLECTIVES {
+        for ranks in ["1", "2", "5"] {
+            let said = printed(&[collective, "--ranks", ranks]);
+            for start in [
+                "call       ",
+                "algorithm  ",
+                "steps      ",
+                "messages   ",
+                "chunks     ",
+                "lanes      ",
+                "verified: ",
+            ] {
+                assert!(
+                    said.lines().any(|line| line.starts_with(start)),
+                    "{collective} of {ranks} lacks {start}: {said}"
+                );
+            }
+            let slices = said.lines().filter(|line| line.starts_with(&format!("{collective} by "))).count();
+            assert_eq!(slices.to_string(), ranks, "{collective}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_of_eight_is_counted() {
+    let said = printed(&["all_reduce", "--ranks", "8", "--bytes", "1MB", "--algorithm", "ring"]);
+    assert!(
+        said.starts_with("call       all_reduce (sum) of f32, 1000000 bytes, 8 ranks on 1 host\n"),
+        "{said}"
+    );
+    assert!(said.contains("\nalgorithm  ring, asked for: "), "{said}");
+    assert!(said.contains("\nsteps      14, "), "{said}");
+    assert!(said.contains("\nmessages   112 per tile, at most 14 from one rank\n"), "{said}");
+    assert!(said.contains("\nchunks     8 of up to 125000 bytes, in 2 tiles of up to 64KiB\n"), "{said}");
+    assert!(said.contains(" 112 messages per tile: acyclic, no deadlock with channels 4 deep"), "{said}");
+}
+
+#[test]
+fn one_slice_is_shown_and_all_are_proved() {
+    let said = printed(&["all_reduce", "-n", "4", "--algorithm", "ring", "--rank", "3"]);
+    assert_eq!(said.matches("all_reduce by ring: rank ").count(), 1, "{said}");
+    assert!(said.contains("all_reduce by ring: rank 3 of 4"), "{said}");
+    assert!(said.contains("\nmessages   6 sent by rank 3, per tile\n"), "{said}");
+    assert!(said.contains("verified: ") && said.contains(" 24 messages"), "{said}");
+}
+
+#[test]
+fn large_worlds_are_proved_on_demand_only() {
+    let said = printed(&["broadcast", "-n", "1000", "--rank", "999"]);
+    assert!(said.contains("not verified: more than 64 ranks"), "{said}");
+    let said = printed(&["barrier", "-n", "65", "--verify", "--rank", "0"]);
+    assert!(said.contains("\nverified: "), "{said}");
+    let output = hcomm(&["broadcast", "-n", "5000"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected --rank for one slice"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn drawings_and_json_go_to_files() {
+    let files = ["all.dot", "all.svg", "all.json"].map(file);
+    let [dot, svg, json] = files.each_ref().map(|path| path.to_str().expect("a plain path"));
+    let said = printed(&["reduce_scatter", "-n", "3", "--dot", dot, "--svg", svg, "--json", json]);
+    assert!(said.starts_with("verified: ") && said.lines().count() == 1, "{said}");
+    let [dot, svg, json] = files.map(|path| fs::read_to_string(path).expect("it was written"));
+    assert!(dot.starts_with("digraph") && dot.contains("label=\"rank 2\""));
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    let plans: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(plans["slices"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_dash_is_standard_output_and_nothing_else_is_on_it() {
+    let output = hcomm(&["all_gather", "-n", "2", "--json", "-", "--rank", "1"]);
+    assert_eq!(output.status.code(), Some(0));
+    let plans: serde_json::Value = serde_json::from_slice(&output.stdout).expect("only JSON");
+    assert_eq!(plans["slices"][0]["rank"], 1);
+    assert!(text(&output.stderr).starts_with("verified: "));
+    let output = hcomm(&["all_gather", "-n", "2", "--json", "-", "--dot", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected at most one"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn explain_says_why() {
+    let said = printed(&["all_reduce", "-n", "4", "--bytes", "8", "--explain"]);
+    assert!(said.starts_with("all_reduce (sum) of f32 in a world of 4, 8 bytes: "), "{said}");
+    assert!(said.contains("\nby size: ") && said.contains("\nverified: "), "{said}");
+}
+
+#[test]
+fn hosts_and_transports_decide_the_lanes() {
+    let lanes = |args: &[&str]| {
+        let said = printed(&[&["all_reduce", "-n", "4", "--algorithm"], args].concat());
+        said.lines().find(|line| line.starts_with("lanes ")).unwrap_or_default().to_owned()
+    };
+    let shm = lanes(&["two_shot"]);
+    assert!(shm.contains("shm") && !shm.contains("socket"), "{shm}");
+    let tcp = lanes(&["two_shot", "--transport", "tcp"]);
+    assert!(tcp.contains("socket") && !tcp.contains("shm"), "{tcp}");
+    let both = lanes(&["hierarchical", "--hosts", "2"]);
+    assert!(both.contains("socket") && both.contains("shm"), "{both}");
+}
+
+#[test]
+fn a_topology_file_places_the_plan() {
+    let path = file("topology.json");
+    let host = |name: &str, first: usize| {
+        let ranks =
+            [first, first + 1].map(|rank| format!(r#"{{"rank":{rank},"gpu":"gpu{}"}}"#, rank - first));
+        format!(
+            r#"{{"name":"{name}","ranks":[{}],"gpus":[{{"name":"gpu0"}},{{"name":"gpu1"}}],"nics":[{{"name":"nic0"}}]}}"#,
+            ranks.join(",")
+        )
+    };
+    fs::write(&path, format!(r#"{{"hosts":[{},{}]}}"#, host("a", 0), host("b", 2)))
+        .expect("it can be written");
+    let path = path.to_str().expect("a plain path");
+    let said = printed(&["all_reduce", "--topology", path, "--algorithm", "hierarchical"]);
+    assert!(said.contains("4 ranks on 2 hosts"), "{said}");
+    assert!(said.contains("stream of gpu 3") && said.contains("queue pair of nic 1"), "{said}");
+    let output = hcomm(&["all_reduce", "--topology", path, "--ranks", "5"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("has 4 ranks; expected 4"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn mistakes_are_one_line_and_their_code() {
+    let broken = file("broken.json");
+    fs::write(&broken, "{").expect("it can be written");
+    let broken = broken.to_str().expect("a plain path");
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["all_reduce"], 2, "missing --ranks <N>"),
+        (&["-n", "2"], 2, "missing <COLLECTIVE>"),
+        (&["all_reduced", "-n", "2"], 2, "unknown collective 'all_reduced'; expected one of all_reduce, "),
+        (&["all_reduce", "-n", "0"], 2, "--ranks: '0' is no number of ranks; expected 1 to 65536"),
+        (
+            &["all_reduce", "-n", "2", "--bytes", "much"],
+            2,
+            "--bytes: 'much' is no size; expected a size such as",
+        ),
+        (
+            &["all_reduce", "-n", "2", "--dtype", "f33"],
+            2,
+            "--dtype: unknown data type 'f33'; expected one of",
+        ),
+        (&["all_reduce", "-n", "2", "--op", "plus"], 2, "--op: unknown reduction 'plus'; expected one of"),
+        (
+            &["all_reduce", "-n", "2", "--op", "min", "--dtype", "complex64"],
+            2,
+            "min of complex64 is not supported",
+        ),
+        (&["all_reduce", "-n", "2", "--algorithm", "rung"], 2, "unknown algorithm 'rung'; expected one of"),
+        (
+            &["all_reduce", "-n", "2", "--algorithm", "pairwise"],
+            2,
+            "all_reduce (sum) of f32 in a world of 2 is not supported",
+        ),
+        (&["all_reduce", "-n", "2", "--root", "1"], 2, "root 1 of all_reduce, which has no root"),
+        (&["broadcast", "-n", "2", "--root", "2"], 2, "root 2 of broadcast; expected a rank below"),
+        (&["broadcast", "-n", "2", "--rank", "2"], 2, "--rank: no rank 2 in a world of 2; expected 0 to 1"),
+        (
+            &["broadcast", "-n", "6", "--hosts", "4"],
+            2,
+            "--hosts: 6 ranks on 4 hosts; expected a divisor of 6",
+        ),
+        (&["broadcast", "-n", "6", "--hosts", "0"], 2, "--hosts: 6 ranks on 0 hosts"),
+        (
+            &["broadcast", "-n", "2", "--transport", "ib"],
+            2,
+            "invalid value 'ib' for '--transport <NAME>'; expected one of shm, tcp",
+        ),
+        (
+            &["all_reduce", "-n", "2", "--bytes", "18446744073709551615"],
+            2,
+            "all_reduce of 2 x 4611686018427387903 elements of f32",
+        ),
+        (&["broadcast", "--topology", broken], 2, "--topology "),
+        (&["broadcast", "--topology", "/no/such/file"], 1, "cannot read /no/such/file: "),
+        (
+            &["broadcast", "-n", "2", "--dot", "/no/such/folder/a.dot"],
+            1,
+            "cannot write /no/such/folder/a.dot: ",
+        ),
+    ];
+    for (args, code, expected) in cases {
+        let output = hcomm(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {said}");
+        assert!(said.starts_with(&format!("hcomm: {expected}")), "{args:?}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
