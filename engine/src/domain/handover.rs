@@ -200,11 +200,19 @@ fn wait_timeout<'a, T>(
     condvar.wait(parked).expect("loom's mutex is not poisoned")
 }
 
+/// `RUSTFLAGS="--cfg loom" cargo test -p hcomm-engine --lib --release -- loom`
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Explores all runs with few preemptions: with three threads there are too many others.
+    fn bounded_model(run: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(run);
+    }
 
     /// Two waiters and the driver: each operation is done by whoever holds the core; nobody sleeps for ever.
     #[test]
@@ -229,6 +237,110 @@ mod loom_tests {
             let other = loom::thread::spawn(waiter(1, handover.clone(), done.clone()));
             waiter(2, handover.clone(), done.clone())();
             other.join().expect("the waiter ends");
+        });
+    }
+
+    /// What is put into the inbox while another holds the core is seen by somebody: the holder, or the driver after it.
+    #[test]
+    fn an_inbox_is_never_forgotten() {
+        bounded_model(|| {
+            let handover = Arc::new(Handover::new(()));
+            let inbox = Arc::new(Mutex::new(0_usize));
+            let take_in = |inbox: &Mutex<usize>| std::mem::take(&mut *inbox.lock().expect("not poisoned"));
+            let poster = {
+                let (handover, inbox) = (handover.clone(), inbox.clone());
+                loom::thread::spawn(move || {
+                    *inbox.lock().expect("not poisoned") = 1;
+                    handover.leave_work();
+                })
+            };
+            let holder = {
+                let (handover, inbox) = (handover.clone(), inbox.clone());
+                loom::thread::spawn(move || {
+                    let Some(core) = handover.take() else { return };
+                    let took = take_in(&inbox);
+                    let work_left = *inbox.lock().expect("not poisoned") > 0;
+                    handover.put_back(core, work_left);
+                    // The driver below is to end as well.
+                    if took > 0 {
+                        handover.close();
+                    }
+                })
+            };
+            loop {
+                match handover.next_shift(Duration::MAX) {
+                    Shift::Drive(core) => {
+                        let took = take_in(&inbox);
+                        handover.put_back(core, false);
+                        if took > 0 {
+                            break;
+                        }
+                    }
+                    Shift::Idle => loom::thread::yield_now(),
+                    Shift::Over => break,
+                }
+            }
+            poster.join().expect("the poster ends");
+            holder.join().expect("the holder ends");
+        });
+    }
+
+    /// The driver gives the core up to a waiter, and goes on when that one leaves work behind.
+    #[test]
+    fn the_driver_and_a_waiter_take_turns() {
+        loom::model(|| {
+            let handover = Arc::new(Handover::new(0_usize));
+            handover.leave_work();
+            let driver = {
+                let handover = handover.clone();
+                loom::thread::spawn(move || {
+                    loop {
+                        match handover.next_shift(Duration::MAX) {
+                            Shift::Drive(mut core) => {
+                                *core += 1;
+                                let left = *core < 2;
+                                handover.put_back(core, left);
+                                if !left {
+                                    return;
+                                }
+                            }
+                            Shift::Idle => loom::thread::yield_now(),
+                            Shift::Over => return,
+                        }
+                    }
+                })
+            };
+            loop {
+                if let Turn::Drive(core) = handover.wait(|| false, Duration::MAX) {
+                    let left = *core < 2;
+                    handover.put_back(core, left);
+                    break;
+                }
+            }
+            driver.join().expect("the driver ends");
+        });
+    }
+
+    /// A communicator that closes ends its driver, whatever the driver is doing.
+    #[test]
+    fn close_ends_the_driver() {
+        loom::model(|| {
+            let handover = Arc::new(Handover::new(()));
+            let driver = {
+                let handover = handover.clone();
+                loom::thread::spawn(move || {
+                    loop {
+                        match handover.next_shift(Duration::MAX) {
+                            Shift::Drive(core) => handover.put_back(core, false),
+                            Shift::Idle => loom::thread::yield_now(),
+                            Shift::Over => return,
+                        }
+                    }
+                })
+            };
+            handover.leave_work();
+            handover.close();
+            driver.join().expect("the driver ends");
         });
     }
 
