@@ -1,6 +1,6 @@
 //! What the tests share: ranks as threads, a bound on time, and data that differs in every element and every rank.
 
-use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -39,15 +39,15 @@ impl Over {
             Over::Tcp => "tcp",
         };
         let settings = Settings::from_pairs([("HCOMM_TRANSPORT", transport)]).expect("legal settings");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let host = own_host();
         let connect = &|rank| {
             let placement = Placement {
                 rank,
                 world,
                 local_rank: None,
                 local_world: None,
-                address: Address::loopback(port),
-                token: Token::derived(&["a test", &port.to_string()]),
+                address: Address { host: host.clone(), port: 29_400 },
+                token: Token::derived(&["a test", &host]),
                 source: "by hand",
             };
             Communicator::connect(&placement, settings.clone()).expect("the ranks meet")
@@ -57,6 +57,13 @@ impl Over {
             ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
         })
     }
+}
+
+/// A loopback address that nothing else on this machine listens at, so that worlds made at the same time do not meet.
+fn own_host() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (made, process) = (MADE.fetch_add(1, Ordering::Relaxed), std::process::id());
+    format!("127.{}.{}.{}", 1 + process % 254, process / 254 % 256, 1 + made % 254)
 }
 
 /// Runs every rank on a thread of its own and gives back what each returned.

@@ -61,7 +61,8 @@ fn every_field_and_traffic_at_a_megabyte() {
 
 fn run_all(over: Over, count: usize) {
     // Most of a case is waiting for peers to be asked, so all run at once.
-    let cases: Vec<_> = CASES.iter().map(|case| std::thread::spawn(move || run_case(case, over, count))).collect();
+    let cases: Vec<_> =
+        CASES.iter().map(|case| std::thread::spawn(move || run_case(case, over, count))).collect();
     let faults: Vec<String> =
         cases.into_iter().filter_map(|case| case.join().expect("no panic").err()).collect();
     assert!(faults.is_empty(), "{} of {} cases:\n{}", faults.len(), CASES.len(), faults.join("\n"));
