@@ -1,10 +1,12 @@
 //! What the tests share: ranks as threads, a bound on time, and data that differs in every element and every rank.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use hcomm_engine::Communicator;
+use hcomm_engine::environment::{Address, Placement, Token};
 use hcomm_engine::settings::Settings;
 
 /// Communicators with settings as the environment would spell them.
@@ -16,6 +18,52 @@ pub fn world_with(world: usize, settings: &[(&str, &str)]) -> Vec<Communicator> 
 /// Communicators with the default settings.
 pub fn world(world: usize) -> Vec<Communicator> {
     world_with(world, &[])
+}
+
+/// What joins the ranks. They are threads in any case; over the other two they meet and talk as processes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Inproc,
+    Shm,
+    Tcp,
+}
+
+pub const OVER: [Over; 3] = [Over::Inproc, Over::Shm, Over::Tcp];
+
+impl Over {
+    /// Communicators of so many ranks.
+    pub fn world(self, world: usize) -> Vec<Communicator> {
+        let transport = match self {
+            Over::Inproc => return world_with(world, &[]),
+            Over::Shm => "shm",
+            Over::Tcp => "tcp",
+        };
+        let settings = Settings::from_pairs([("HCOMM_TRANSPORT", transport)]).expect("legal settings");
+        let host = own_host();
+        let connect = &|rank| {
+            let placement = Placement {
+                rank,
+                world,
+                local_rank: None,
+                local_world: None,
+                address: Address { host: host.clone(), port: 29_400 },
+                token: Token::derived(&["a test", &host]),
+                source: "by hand",
+            };
+            Communicator::connect(&placement, settings.clone()).expect("the ranks meet")
+        };
+        thread::scope(|s| {
+            let ranks: Vec<_> = (0..world).map(|rank| s.spawn(move || connect(rank))).collect();
+            ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+        })
+    }
+}
+
+/// A loopback address that nothing else on this machine listens at, so that worlds made at the same time do not meet.
+fn own_host() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (made, process) = (MADE.fetch_add(1, Ordering::Relaxed), std::process::id());
+    format!("127.{}.{}.{}", 1 + process % 254, process / 254 % 256, 1 + made % 254)
 }
 
 /// Runs every rank on a thread of its own and gives back what each returned.

@@ -8,7 +8,7 @@ use hcomm_engine::{Communicator, Error};
 use hcomm_ops::{DType, ReduceOp};
 use hcomm_planner::{Collective, Request};
 
-use crate::common::{on_all, within, world};
+use crate::common::{OVER, Over, on_all, within, world};
 
 type Call = fn(&Communicator, usize) -> Result<(), Error>;
 
@@ -51,26 +51,27 @@ const CASES: &[Case] = &[
 
 #[test]
 fn every_field_and_traffic_at_8_bytes() {
-    run_all(1);
+    OVER.into_iter().for_each(|over| run_all(over, 1));
 }
 
 #[test]
 fn every_field_and_traffic_at_a_megabyte() {
-    run_all(1 << 17);
+    OVER.into_iter().for_each(|over| run_all(over, 1 << 17));
 }
 
-fn run_all(count: usize) {
+fn run_all(over: Over, count: usize) {
     // Most of a case is waiting for peers to be asked, so all run at once.
-    let cases: Vec<_> = CASES.iter().map(|case| std::thread::spawn(move || run_case(case, count))).collect();
+    let cases: Vec<_> =
+        CASES.iter().map(|case| std::thread::spawn(move || run_case(case, over, count))).collect();
     let faults: Vec<String> =
         cases.into_iter().filter_map(|case| case.join().expect("no panic").err()).collect();
     assert!(faults.is_empty(), "{} of {} cases:\n{}", faults.len(), CASES.len(), faults.join("\n"));
 }
 
 /// Every rank makes its call, then a barrier, then closes; its first error must name all.
-fn run_case(case: &'static Case, count: usize) -> Result<(), String> {
+fn run_case(case: &'static Case, over: Over, count: usize) -> Result<(), String> {
     let told = within(20, move || {
-        on_all(world(2), |comm| {
+        on_all(over.world(2), |comm| {
             let started = Instant::now();
             let outcomes = [
                 ("the call", case.calls[comm.rank()](&comm, count)),
@@ -83,7 +84,7 @@ fn run_case(case: &'static Case, count: usize) -> Result<(), String> {
         })
     });
     for (rank, (error, elapsed)) in told.into_iter().enumerate() {
-        let what = format!("{} ({}, {count} elements), rank {rank}", case.field, case.traffic);
+        let what = format!("{over:?}: {} ({}, {count} elements), rank {rank}", case.field, case.traffic);
         let Some((when, text)) = error else { return Err(format!("{what}: no error")) };
         let (n, m) = (count.to_string(), (count + 1).to_string());
         let calls = case.words.map(|word| word.replace('N', &n).replace('M', &m));
