@@ -11,7 +11,7 @@ use hcomm_engine::{Communicator, Error, Failure, Refused};
 use hcomm_ops::ReduceOp;
 use hcomm_ops::buffer::Shared;
 
-use crate::common::{on_all, within, world, world_with};
+use crate::common::{OVER, on_all, within, world, world_with};
 
 fn failed(outcome: Result<(), Error>) -> Failure {
     match outcome {
@@ -31,31 +31,39 @@ fn bad_gather(comm: &Communicator) -> Result<(), Error> {
 
 #[test]
 fn a_refused_call_fails_the_peers_with_its_reason() {
-    for (refused_after, others_after) in [(0, 100), (100, 0), (0, 0)] {
-        let outcomes = within(10, move || {
-            on_all(world(3), |comm| {
-                sleep(Duration::from_millis(if comm.rank() == 1 { refused_after } else { others_after }));
-                let first = if comm.rank() == 1 {
-                    bad_gather(&comm)
-                } else {
-                    comm.all_gather(&[1_i64; 4], &mut [0; 12])
-                };
-                (first, all_reduce(&comm, 4), comm.close())
-            })
-        });
-        for (rank, (first, next, _)) in outcomes.into_iter().enumerate() {
-            let text = first.as_ref().expect_err("rank 1's call was refused").to_string();
-            match (rank, first) {
-                (1, Err(Error::Refused(Refused::BufferSize { elements: 5, expected: 12, .. }))) => {}
-                (0 | 2, Err(Error::Failed(Failure::PeerRefused { rank: 1, .. }))) => {
-                    assert!(text.contains("all_gather(i64, 4)") && text.contains("has 5 elements"), "{text}");
+    for over in OVER {
+        for (refused_after, others_after) in [(0, 100), (100, 0), (0, 0)] {
+            let outcomes = within(10, move || {
+                on_all(over.world(3), |comm| {
+                    sleep(Duration::from_millis(if comm.rank() == 1 { refused_after } else { others_after }));
+                    let first = if comm.rank() == 1 {
+                        bad_gather(&comm)
+                    } else {
+                        comm.all_gather(&[1_i64; 4], &mut [0; 12])
+                    };
+                    (first, all_reduce(&comm, 4), comm.close())
+                })
+            });
+            for (rank, (first, next, _)) in outcomes.into_iter().enumerate() {
+                let text = first.as_ref().expect_err("rank 1's call was refused").to_string();
+                match (rank, first) {
+                    (1, Err(Error::Refused(Refused::BufferSize { elements: 5, expected: 12, .. }))) => {}
+                    (0 | 2, Err(Error::Failed(Failure::PeerRefused { rank: 1, .. }))) => {
+                        assert!(
+                            text.contains("all_gather(i64, 4)") && text.contains("has 5 elements"),
+                            "{text}"
+                        );
+                    }
+                    (0 | 2, Err(Error::Failed(Failure::Aborted { cause, .. }))) => {
+                        assert!(
+                            cause.contains("rank 1 refused") && cause.contains("has 5 elements"),
+                            "{text}"
+                        );
+                    }
+                    other => panic!("{other:?}"),
                 }
-                (0 | 2, Err(Error::Failed(Failure::Aborted { cause, .. }))) => {
-                    assert!(cause.contains("rank 1 refused") && cause.contains("has 5 elements"), "{text}");
-                }
-                other => panic!("{other:?}"),
+                failed(next);
             }
-            failed(next);
         }
     }
 }
@@ -131,21 +139,23 @@ fn a_deadline_says_what_was_waited_for() {
 
 #[test]
 fn a_late_deadline_tells_what_the_peer_is_doing() {
-    let text = within(10, || {
-        on_all(world(2), |comm| {
-            all_reduce(&comm, 5).expect("both");
-            if comm.rank() == 1 {
-                sleep(Duration::from_millis(1800));
-                return String::new();
-            }
-            failed(all_reduce(&comm.deadline(Duration::from_millis(1200)), 7)).to_string()
-        })
-    });
-    assert!(
-        text[0].contains("rank 1 (it has made 1 calls, the last was all_reduce(i64, sum, 5)"),
-        "{}",
-        text[0]
-    );
+    for over in OVER {
+        let text = within(10, move || {
+            on_all(over.world(2), |comm| {
+                all_reduce(&comm, 5).expect("both");
+                if comm.rank() == 1 {
+                    sleep(Duration::from_millis(1800));
+                    return String::new();
+                }
+                failed(all_reduce(&comm.deadline(Duration::from_millis(1200)), 7)).to_string()
+            })
+        });
+        assert!(
+            text[0].contains("rank 1 (it has made 1 calls, the last was all_reduce(i64, sum, 5)"),
+            "{}",
+            text[0]
+        );
+    }
 }
 
 #[test]
@@ -235,100 +245,112 @@ fn a_stall_is_warned_of_once_with_the_ranks_that_have_not_arrived() {
 
 #[test]
 fn a_rank_that_leaves_is_named_and_its_last_messages_count() {
-    for close in [true, false] {
-        within(10, move || {
-            on_all(world(2), |comm| {
-                let mut buffer = vec![comm.rank() as i64; 300_000];
-                if comm.rank() == 1 {
-                    comm.broadcast(&mut buffer, 1).expect("rank 0 receives it sooner or later");
-                    comm.broadcast(&mut [7_i64], 1).expect("a message that fits a slot needs no receiver");
-                    if close {
-                        comm.close().expect("closes well");
+    for over in OVER {
+        for close in [true, false] {
+            within(10, move || {
+                on_all(over.world(2), |comm| {
+                    let mut buffer = vec![comm.rank() as i64; 300_000];
+                    if comm.rank() == 1 {
+                        comm.broadcast(&mut buffer, 1).expect("rank 0 receives it sooner or later");
+                        comm.broadcast(&mut [7_i64], 1)
+                            .expect("a message that fits a slot needs no receiver");
+                        if close {
+                            comm.close().expect("closes well");
+                        }
+                        return;
                     }
-                    return;
-                }
-                sleep(Duration::from_millis(100));
-                comm.broadcast(&mut buffer, 1).expect("it was sent");
-                assert!(buffer.iter().all(|x| *x == 1));
-                sleep(Duration::from_millis(200));
-                let mut last = [0_i64];
-                comm.broadcast(&mut last, 1).expect("it was sent before rank 1 left");
-                assert_eq!(last, [7]);
-                let started = Instant::now();
-                let failure = failed(all_reduce(&comm, 4));
-                assert!(matches!(failure, Failure::PeerLeft { rank: 1, last: 2, .. }), "{failure:?}");
-                let text = failure.to_string();
-                assert!(text.contains("rank 1 closed its communicator after 2 calls; all_reduce"), "{text}");
-                let failure = failed(comm.send(&vec![0_i64; 1 << 20], 1, 0));
-                assert!(matches!(failure, Failure::PeerLeft { rank: 1, .. }), "{failure:?}");
-                assert!(started.elapsed() < Duration::from_secs(5));
-            })
-        });
+                    sleep(Duration::from_millis(100));
+                    comm.broadcast(&mut buffer, 1).expect("it was sent");
+                    assert!(buffer.iter().all(|x| *x == 1));
+                    sleep(Duration::from_millis(200));
+                    let mut last = [0_i64];
+                    comm.broadcast(&mut last, 1).expect("it was sent before rank 1 left");
+                    assert_eq!(last, [7]);
+                    let started = Instant::now();
+                    let failure = failed(all_reduce(&comm, 4));
+                    assert!(matches!(failure, Failure::PeerLeft { rank: 1, last: 2, .. }), "{failure:?}");
+                    let text = failure.to_string();
+                    assert!(
+                        text.contains("rank 1 closed its communicator after 2 calls; all_reduce"),
+                        "{text}"
+                    );
+                    let failure = failed(comm.send(&vec![0_i64; 1 << 20], 1, 0));
+                    assert!(matches!(failure, Failure::PeerLeft { rank: 1, .. }), "{failure:?}");
+                    assert!(started.elapsed() < Duration::from_secs(5));
+                })
+            });
+        }
     }
 }
 
 #[test]
 fn a_rank_that_leaves_while_others_wait_fails_them_at_once() {
-    let failures = within(10, || {
-        on_all(world(3), |comm| {
-            if comm.rank() == 1 {
-                sleep(Duration::from_millis(200));
-                return None;
-            }
-            let started = Instant::now();
-            let failure = failed(all_reduce(&comm, 100_000));
-            assert!(started.elapsed() < Duration::from_secs(5));
-            Some(failure.to_string())
-        })
-    });
-    for failure in failures.into_iter().flatten() {
-        assert!(failure.contains("rank 1 closed"), "{failure}");
+    for over in OVER {
+        let failures = within(10, move || {
+            on_all(over.world(3), |comm| {
+                if comm.rank() == 1 {
+                    sleep(Duration::from_millis(200));
+                    return None;
+                }
+                let started = Instant::now();
+                let failure = failed(all_reduce(&comm, 100_000));
+                assert!(started.elapsed() < Duration::from_secs(5));
+                Some(failure.to_string())
+            })
+        });
+        for failure in failures.into_iter().flatten() {
+            assert!(failure.contains("rank 1 closed"), "{failure}");
+        }
     }
 }
 
 #[test]
 fn abort_ends_everything_on_all_ranks() {
-    let failures = within(10, || {
-        on_all(world(3), |comm| {
-            if comm.rank() == 0 {
-                let stuck = comm.all_reduce_async(vec![0_i64; 100_000], ReduceOp::Sum);
-                let receive = comm.recv_async(vec![0_i64; 5], 1, 1);
-                sleep(Duration::from_millis(200));
-                comm.abort("the loss is not a number");
-                let text = stuck.wait().expect_err("aborted").error.to_string();
-                receive.wait().expect_err("aborted");
-                let next = all_reduce(&comm, 1);
-                assert!(next.is_err() && comm.close().is_err());
-                return text;
-            }
-            let text = if comm.rank() == 1 {
-                failed(all_reduce(&comm, 100_000)).to_string()
-            } else {
-                failed(comm.recv(&mut [0_i64; 3], 0, 4).map(drop)).to_string()
-            };
-            assert!(comm.close().is_err() || comm.rank() == 2);
-            text
-        })
-    });
-    for text in failures {
-        assert_eq!(text, "rank 0 aborted the communicator: the loss is not a number");
+    for over in OVER {
+        let failures = within(10, move || {
+            on_all(over.world(3), |comm| {
+                if comm.rank() == 0 {
+                    let stuck = comm.all_reduce_async(vec![0_i64; 100_000], ReduceOp::Sum);
+                    let receive = comm.recv_async(vec![0_i64; 5], 1, 1);
+                    sleep(Duration::from_millis(200));
+                    comm.abort("the loss is not a number");
+                    let text = stuck.wait().expect_err("aborted").error.to_string();
+                    receive.wait().expect_err("aborted");
+                    let next = all_reduce(&comm, 1);
+                    assert!(next.is_err() && comm.close().is_err());
+                    return text;
+                }
+                let text = if comm.rank() == 1 {
+                    failed(all_reduce(&comm, 100_000)).to_string()
+                } else {
+                    failed(comm.recv(&mut [0_i64; 3], 0, 4).map(drop)).to_string()
+                };
+                assert!(comm.close().is_err() || comm.rank() == 2);
+                text
+            })
+        });
+        for text in failures {
+            assert_eq!(text, "rank 0 aborted the communicator: the loss is not a number");
+        }
     }
 }
 
 #[test]
 fn nothing_starts_on_a_closed_communicator_and_nothing_hangs() {
-    within(10, || {
-        on_all(world(2), |comm| {
-            comm.close().expect("closes well");
-            comm.close().expect("twice, too");
-            assert_eq!(failed(all_reduce(&comm, 4)), Failure::Closed);
-            let error =
-                block_on(comm.all_reduce_async(vec![0_i64; 4], ReduceOp::Sum)).expect_err("closed").error;
-            assert!(matches!(error, Error::Failed(Failure::Closed)), "{error}");
-            assert_eq!(failed(comm.send(&[1_i64], 1 - comm.rank(), 0)), Failure::Closed);
-            block_on(comm.local(|| ())).expect("a closure needs no peer");
-        })
-    });
+    for over in OVER {
+        within(10, move || {
+            on_all(over.world(2), |comm| {
+                comm.close().expect("closes well");
+                comm.close().expect("twice, too");
+                assert_eq!(failed(all_reduce(&comm, 4)), Failure::Closed);
+                let error =
+                    block_on(comm.all_reduce_async(vec![0_i64; 4], ReduceOp::Sum)).expect_err("closed").error;
+                assert!(matches!(error, Error::Failed(Failure::Closed)), "{error}");
+                assert_eq!(failed(comm.send(&[1_i64], 1 - comm.rank(), 0)), Failure::Closed);
+                block_on(comm.local(|| ())).expect("a closure needs no peer");
+            })
+        });
+    }
 }
 
 #[test]

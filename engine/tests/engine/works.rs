@@ -14,7 +14,7 @@ use futures::future::join_all;
 use hcomm_engine::{Communicator, Failure};
 use hcomm_ops::{DType, RawSpan, ReduceOp, StableBuffer};
 
-use crate::common::{data, on_all, sum, within, world, world_with};
+use crate::common::{OVER, data, on_all, sum, within, world, world_with};
 
 /// A buffer that counts itself out when it is freed.
 struct Counted {
@@ -133,20 +133,22 @@ async fn program(comm: Communicator) {
 
 #[test]
 fn any_executor_drives_them() {
-    within(30, || {
-        on_all(world(3), |comm| match comm.rank() {
-            0 => block_on(program(comm)),
-            1 => tokio::runtime::Builder::new_current_thread()
-                .build()
-                .expect("a runtime")
-                .block_on(program(comm)),
-            _ => {
-                let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
-                let runtime = runtime.expect("a runtime");
-                runtime.block_on(async { tokio::spawn(program(comm)).await.expect("no panic") });
-            }
-        })
-    });
+    for over in OVER {
+        within(30, move || {
+            on_all(over.world(3), |comm| match comm.rank() {
+                0 => block_on(program(comm)),
+                1 => tokio::runtime::Builder::new_current_thread()
+                    .build()
+                    .expect("a runtime")
+                    .block_on(program(comm)),
+                _ => {
+                    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+                    let runtime = runtime.expect("a runtime");
+                    runtime.block_on(async { tokio::spawn(program(comm)).await.expect("no panic") });
+                }
+            })
+        });
+    }
 }
 
 #[test]
@@ -180,31 +182,33 @@ impl Wake for Woken {
 
 #[test]
 fn an_old_operation_wakes_its_waker_once_when_it_ends() {
-    within(20, || {
-        on_all(world(2), |comm| {
-            if comm.rank() == 1 {
-                sleep(Duration::from_millis(700));
-                comm.all_reduce(&mut data(1, 10), ReduceOp::Sum).expect("both");
-                return;
-            }
-            let mut work = comm.all_reduce_async(data(0, 10), ReduceOp::Sum);
-            assert!(poll_times(&mut work, 2500).is_none(), "rank 1 has not come");
-            let woken = Arc::new(Woken::default());
-            let waker = Waker::from(woken.clone());
-            assert!(Pin::new(&mut work).poll(&mut Context::from_waker(&waker)).is_pending());
-            let before = woken.0.load(Ordering::SeqCst);
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while woken.0.load(Ordering::SeqCst) == before {
-                assert!(Instant::now() < deadline, "woken when rank 1 comes");
-                sleep(Duration::from_millis(2));
-            }
-            assert_eq!(woken.0.load(Ordering::SeqCst), before + 1);
-            let Poll::Ready(result) = Pin::new(&mut work).poll(&mut Context::from_waker(&waker)) else {
-                panic!("woken because it is ready")
-            };
-            assert_eq!(result.expect("both"), sum(2, 10));
-        })
-    });
+    for over in OVER {
+        within(20, move || {
+            on_all(over.world(2), |comm| {
+                if comm.rank() == 1 {
+                    sleep(Duration::from_millis(700));
+                    comm.all_reduce(&mut data(1, 10), ReduceOp::Sum).expect("both");
+                    return;
+                }
+                let mut work = comm.all_reduce_async(data(0, 10), ReduceOp::Sum);
+                assert!(poll_times(&mut work, 2500).is_none(), "rank 1 has not come");
+                let woken = Arc::new(Woken::default());
+                let waker = Waker::from(woken.clone());
+                assert!(Pin::new(&mut work).poll(&mut Context::from_waker(&waker)).is_pending());
+                let before = woken.0.load(Ordering::SeqCst);
+                let deadline = Instant::now() + Duration::from_secs(10);
+                while woken.0.load(Ordering::SeqCst) == before {
+                    assert!(Instant::now() < deadline, "woken when rank 1 comes");
+                    sleep(Duration::from_millis(2));
+                }
+                assert_eq!(woken.0.load(Ordering::SeqCst), before + 1);
+                let Poll::Ready(result) = Pin::new(&mut work).poll(&mut Context::from_waker(&waker)) else {
+                    panic!("woken because it is ready")
+                };
+                assert_eq!(result.expect("both"), sum(2, 10));
+            })
+        });
+    }
 }
 
 #[test]
@@ -280,32 +284,37 @@ fn operations_of_two_communicators_in_one_scope() {
 
 #[test]
 fn threads_share_a_communicator() {
-    within(60, || {
-        on_all(world(3), |comm| {
-            let rank = comm.rank();
-            // The submissions are in order; who waits for which, when and how, is free.
-            let works: Vec<_> =
-                (0..48).map(|i| comm.all_reduce_async(data(rank, 1 + i * 97), ReduceOp::Sum)).collect();
-            let mut by_thread: Vec<Vec<_>> = (0..4).map(|_| Vec::new()).collect();
-            for (i, work) in works.into_iter().enumerate() {
-                by_thread[(i * 7 + rank) % 4].push((i, work));
-            }
-            thread::scope(|s| {
-                for (t, mut mine) in by_thread.into_iter().enumerate() {
-                    s.spawn(move || {
-                        if (t + rank) % 2 == 0 {
-                            mine.reverse();
-                        }
-                        for (i, work) in mine {
-                            let result = if i % 3 == 0 { block_on(work) } else { work.wait() };
-                            assert!(result.expect("all ranks came") == sum(3, 1 + i * 97), "operation {i}");
-                        }
-                    });
+    for over in OVER {
+        within(60, move || {
+            on_all(over.world(3), |comm| {
+                let rank = comm.rank();
+                // The submissions are in order; who waits for which, when and how, is free.
+                let works: Vec<_> =
+                    (0..48).map(|i| comm.all_reduce_async(data(rank, 1 + i * 97), ReduceOp::Sum)).collect();
+                let mut by_thread: Vec<Vec<_>> = (0..4).map(|_| Vec::new()).collect();
+                for (i, work) in works.into_iter().enumerate() {
+                    by_thread[(i * 7 + rank) % 4].push((i, work));
                 }
-            });
-            comm.close().expect("closes well");
-        })
-    });
+                thread::scope(|s| {
+                    for (t, mut mine) in by_thread.into_iter().enumerate() {
+                        s.spawn(move || {
+                            if (t + rank) % 2 == 0 {
+                                mine.reverse();
+                            }
+                            for (i, work) in mine {
+                                let result = if i % 3 == 0 { block_on(work) } else { work.wait() };
+                                assert!(
+                                    result.expect("all ranks came") == sum(3, 1 + i * 97),
+                                    "operation {i}"
+                                );
+                            }
+                        });
+                    }
+                });
+                comm.close().expect("closes well");
+            })
+        });
+    }
 }
 
 #[test]
@@ -330,50 +339,54 @@ fn threads_with_a_duplicate_each() {
 
 #[test]
 fn threads_send_messages_while_others_wait_for_collectives() {
-    within(60, || {
-        on_all(world(2), |comm| {
-            let (rank, peer) = (comm.rank(), 1 - comm.rank());
-            thread::scope(|s| {
-                for tag in 0..3 {
-                    let comm = &comm;
-                    s.spawn(move || {
-                        for i in 0..40_usize {
-                            let (sent, mut got) = (data(rank, i * 50 + 1), vec![0; i * 50 + 1]);
-                            let send = comm.send_async(sent, peer, tag);
-                            assert_eq!(comm.recv(&mut got, peer, tag).expect("both"), i * 50 + 1);
-                            send.wait().expect("both");
-                            assert_eq!(got, data(peer, i * 50 + 1));
-                        }
-                    });
-                }
-                for i in 1..60 {
-                    let mut buffer = data(rank, i * 13);
-                    comm.all_reduce(&mut buffer, ReduceOp::Sum).expect("both");
-                    assert_eq!(buffer, sum(2, i * 13));
-                }
-            });
-            comm.close().expect("closes well");
-        })
-    });
+    for over in OVER {
+        within(60, move || {
+            on_all(over.world(2), |comm| {
+                let (rank, peer) = (comm.rank(), 1 - comm.rank());
+                thread::scope(|s| {
+                    for tag in 0..3 {
+                        let comm = &comm;
+                        s.spawn(move || {
+                            for i in 0..40_usize {
+                                let (sent, mut got) = (data(rank, i * 50 + 1), vec![0; i * 50 + 1]);
+                                let send = comm.send_async(sent, peer, tag);
+                                assert_eq!(comm.recv(&mut got, peer, tag).expect("both"), i * 50 + 1);
+                                send.wait().expect("both");
+                                assert_eq!(got, data(peer, i * 50 + 1));
+                            }
+                        });
+                    }
+                    for i in 1..60 {
+                        let mut buffer = data(rank, i * 13);
+                        comm.all_reduce(&mut buffer, ReduceOp::Sum).expect("both");
+                        assert_eq!(buffer, sum(2, i * 13));
+                    }
+                });
+                comm.close().expect("closes well");
+            })
+        });
+    }
 }
 
 #[test]
 fn communication_proceeds_while_the_caller_computes() {
-    within(60, || {
-        on_all(world(2), |comm| {
-            let works: Vec<_> =
-                (0..3).map(|_| comm.all_reduce_async(vec![1_i64; 1 << 20], ReduceOp::Sum)).collect();
-            let (deadline, mut x) = (Instant::now() + Duration::from_secs(30), 1.0_f64);
-            // Neither polls nor waits: only the background driver can move anything.
-            while !works.iter().all(|work| work.is_done()) {
-                (0..10_000).for_each(|_| x = (x * 1.000_001).sin() + 1.0);
-                assert!(Instant::now() < deadline, "the driver moves nothing ({x})");
-            }
-            for work in works {
-                assert!(work.wait().expect("both").iter().all(|x| *x == 2));
-            }
-        })
-    });
+    for over in OVER {
+        within(60, move || {
+            on_all(over.world(2), |comm| {
+                let works: Vec<_> =
+                    (0..3).map(|_| comm.all_reduce_async(vec![1_i64; 1 << 20], ReduceOp::Sum)).collect();
+                let (deadline, mut x) = (Instant::now() + Duration::from_secs(30), 1.0_f64);
+                // Neither polls nor waits: only the background driver can move anything.
+                while !works.iter().all(|work| work.is_done()) {
+                    (0..10_000).for_each(|_| x = (x * 1.000_001).sin() + 1.0);
+                    assert!(Instant::now() < deadline, "the driver moves nothing ({x})");
+                }
+                for work in works {
+                    assert!(work.wait().expect("both").iter().all(|x| *x == 2));
+                }
+            })
+        });
+    }
 }
 
 #[test]
