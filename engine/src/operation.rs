@@ -19,6 +19,8 @@ pub(crate) struct Operation {
     deadline_ns: AtomicU64,
     /// Bytes that a receive has got.
     received: AtomicU64,
+    /// Open until the last handle on the operation goes.
+    span: Option<tracing::Span>,
     ending: Mutex<Ending>,
 }
 
@@ -46,6 +48,11 @@ impl Operation {
         operation
     }
 
+    /// The operation within a span of the user's trace.
+    pub fn within(self, span: tracing::Span) -> Self {
+        Operation { span: Some(span), ..self }
+    }
+
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
@@ -60,6 +67,8 @@ impl Operation {
 
     /// Ends it: frees orphaned buffers and wakes who awaits it.
     pub fn complete(&self, outcome: Result<(), Failure>) {
+        let _span = self.span.as_ref().map(tracing::Span::enter);
+        tracing::trace!(failed = outcome.is_err(), "operation ended");
         let (waker, followers, orphan) = {
             let mut ending = self.ending();
             ending.outcome = Some(outcome);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::future::FusedFuture;
+
 use crate::bindings::Buffers;
 use crate::domain::Domain;
 use crate::error::{Error, Failure, Refused, WorkError};
@@ -178,6 +180,12 @@ impl<B: Buffers + Unpin + 'static> Future for Work<B> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll(context)
+    }
+}
+
+impl<B: Buffers + Unpin + 'static> FusedFuture for Work<B> {
+    fn is_terminated(&self) -> bool {
+        self.0.buffers.is_none()
     }
 }
 

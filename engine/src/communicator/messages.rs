@@ -77,7 +77,7 @@ impl Communicator {
             (Some(refused), _) | (None, Err(refused)) => return Pending::refused(refused, buffers),
             (None, Ok(spans)) => side(spans).unwrap_or(RawSpan::empty()),
         };
-        let operation = self.options.operation();
+        let operation = Arc::new(self.options.operation());
         let domain = &self.inner.domain;
         domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)

@@ -210,6 +210,7 @@ impl Communicator {
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() => {
+                let _span = self.span(&call).entered();
                 self.inner.domain.run(&call, &spans).map_err(Error::Failed)
             }
             Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
@@ -235,11 +236,22 @@ impl Communicator {
     }
 
     fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
-        let operation = self.options.operation();
+        let operation = Arc::new(self.options.operation().within(self.span(call)));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);
         Pending::running(domain.clone(), operation, number, buffers)
+    }
+
+    /// The one span that an operation has in a trace: from its call to its end.
+    fn span(&self, call: &Call) -> tracing::Span {
+        tracing::debug_span!(
+            "operation",
+            rank = self.inner.rank,
+            collective = call.request.collective.name(),
+            algorithm = call.plan.algorithm.as_str(),
+            bytes = call.input_bytes.max(call.output_bytes),
+        )
     }
 
     /// Checks a call and binds it to its plan.
@@ -293,13 +305,13 @@ impl Options {
         self.priority == 0 && self.deadline.is_none() && self.after.is_empty()
     }
 
-    fn operation(&self) -> Arc<Operation> {
+    fn operation(&self) -> Operation {
         let operation = Operation::default();
         operation.set_priority(self.priority);
         if let Some(deadline) = self.deadline {
             operation.set_deadline(deadline);
         }
-        Arc::new(operation)
+        operation
     }
 }
 
