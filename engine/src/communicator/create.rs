@@ -294,10 +294,10 @@ fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
     let wire = dimensions(settings, roster.members.len() - 1);
     let link_bytes_per_s = Some(settings.link_rate.bytes_per_s).filter(|rate| *rate > 0);
     let inflight_bytes = match settings.inflight_bytes.0 {
-        0 => link_bytes_per_s.map_or(DEFAULT_INFLIGHT_BYTES, |rate| rate / 5000),
+        0 => link_bytes_per_s.map_or(DEFAULT_INFLIGHT_BYTES, |rate| rate / 250),
         bytes => bytes,
     };
-    let inflight_bytes = inflight_bytes.max(wire.slot_bytes as u64) as usize;
+    let inflight_bytes = inflight_bytes.max(2 * wire.slot_bytes as u64) as usize;
     Dimensions { wire, tcp: TcpOptions { inflight_bytes, link_bytes_per_s } }
 }
 

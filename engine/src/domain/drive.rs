@@ -189,7 +189,8 @@ impl Domain {
 
     fn drive_in_background(&self, core: Box<Core>) {
         let mut core = Held::new(self, core);
-        let patience = Patience { spins: 0, yields: 2 };
+        // It never yields: a computing thread would keep the processor for the rest of its slice.
+        let patience = Patience { spins: 0, yields: 0 };
         self.take_in(&mut core);
         core.round();
         self.handover.announce();

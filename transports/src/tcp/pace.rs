@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 /// The bucket waits for this much link time before it lets a part of a long queue go, to make few writes of it.
-const QUANTUM: Duration = Duration::from_micros(250);
+const QUANTUM: Duration = Duration::from_millis(1);
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Says how many bytes may leave by now.
