@@ -15,10 +15,11 @@ use crate::error::{Error, Refused};
 use crate::work::{Pending, Work};
 
 impl Communicator {
-    /// Sends `buffer` to rank `to`; returns when it may be overwritten.
+    /// Sends `buffer` to rank `to`; returns when it may be overwritten. A message that fits a slot is on its way at once: what
+    /// becomes of it only the receiver learns. A longer one waits for its receive.
     ///
     /// # Errors
-    /// Where the rank does not exist or is lost, or its receive is too small for the message.
+    /// Where the rank does not exist or is lost, or its receive is too small for a longer message.
     pub fn send<T: Element>(&self, buffer: &[T], to: Rank, tag: u32) -> Result<(), Error> {
         let mut pending = self.post_send(InputOnly(Borrowed::from_ref(buffer)), to, tag);
         pending.wait().map(drop).map_err(|failed| failed.error)
