@@ -201,7 +201,7 @@ pub enum Failure {
 }
 
 /// The error of a blocking call.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 pub enum Error {
     /// Refused at submission; nothing was written.
     #[error(transparent)]
@@ -209,6 +209,13 @@ pub enum Error {
     /// Failed while it ran; output buffers may be partly written.
     #[error(transparent)]
     Failed(#[from] Failure),
+}
+
+/// The sentence, since that is what a `main` that returns the error shows.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The error of an operation that owns its buffers: gives them back.

@@ -1,5 +1,6 @@
 //! How a communicator comes to be: from the environment, by hand, or between threads of this process.
 
+use std::fmt;
 use std::io;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,7 @@ use crate::profile::Recorder;
 use crate::settings::{AgreementError, SettingError, Settings, TransportChoice};
 
 /// Why there is no communicator.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
     /// A setting is unknown or has a bad value.
@@ -64,6 +65,13 @@ pub enum CreateError {
     /// The system refused a thread or a descriptor.
     #[error("the system refused a thread: {0}")]
     System(#[from] io::Error),
+}
+
+/// The sentence, since that is what a `main` that returns the error shows.
+impl fmt::Debug for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// What a communicator is assembled from.
