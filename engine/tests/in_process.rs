@@ -79,3 +79,32 @@ fn every_collective_gives_the_right_result() {
         }
     }
 }
+
+#[test]
+fn v_variants_run_side_by_side_in_a_scope() {
+    let world = 3;
+    on_all(world, move |comm| {
+        let rank = comm.rank();
+        let counts: Vec<u64> = (0..world as u64).map(|r| r * 500).collect();
+        let own = counts[rank] as usize;
+        let all: Vec<i64> = (0..world).flat_map(|r| data(r, counts[r] as usize)).collect();
+        let whole = data(rank, all.len());
+        let input = data(rank, own);
+        let (mut gathered, mut rooted, mut shard) = (vec![-1; all.len()], vec![-1; all.len()], vec![-1; own]);
+        let (mut scattered, mut mixed) = (vec![-1; own], vec![-1; own * world]);
+        comm.scope(|s| {
+            s.all_gather_v(&input, &mut gathered, &counts);
+            s.reduce_scatter_v(&whole, &mut shard, &counts, ReduceOp::Sum);
+            s.gather_v(&input, (rank == 1).then_some((&mut rooted[..], &counts[..])), 1);
+            s.scatter_v((rank == 1).then_some((&all[..], &counts[..])), &mut scattered, 1);
+            s.all_to_all_v(&whole, &counts, &mut mixed, &vec![own as u64; world]);
+        })
+        .unwrap();
+        let start = counts[..rank].iter().sum::<u64>() as usize;
+        assert!(gathered == all && (rank != 1 || rooted == all) && scattered == all[start..start + own]);
+        assert!(shard == sum(world, all.len())[start..start + own]);
+        let blocks = (0..world).flat_map(|r| (start..start + own).map(move |i| element(r, i)));
+        assert!(mixed.into_iter().eq(blocks));
+        comm.close().unwrap();
+    });
+}

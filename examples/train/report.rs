@@ -12,7 +12,7 @@ use crate::measure::{MODES, Timing};
 use crate::trainer::Trainer;
 
 /// Less than this part of a step cannot be told from the unevenness of compute.
-const LEAST_SEEN: f64 = 0.03;
+const LEAST_SEEN: f64 = 0.08;
 
 /// A bar on a terminal, a line every tenth of the way elsewhere.
 pub enum Progress {

@@ -10,6 +10,7 @@ use hcomm_ops::{Element, Rank, ReduceOp};
 use hcomm_planner::Collective;
 
 use super::collectives::apart;
+use super::variable::{listed, local};
 use super::{Ask, Communicator};
 use crate::bindings::{Buffers, InPlace, InputOnly, Nothing, OutputOnly};
 use crate::domain::Domain;
@@ -159,6 +160,84 @@ impl<'env> Scope<'env> {
     /// [`Communicator::barrier`].
     pub fn barrier(&self) -> ScopedWork<'_> {
         self.lend(&Ask::new(Collective::Barrier), Nothing)
+    }
+
+    /// [`Communicator::all_gather_v`].
+    pub fn all_gather_v<T: Element>(
+        &self,
+        input: &'env [T],
+        output: &'env mut [T],
+        counts: &[u64],
+    ) -> ScopedWork<'_> {
+        self.lend(&Ask::new(Collective::AllGather).counts(listed(counts)), apart(input, output))
+    }
+
+    /// [`Communicator::reduce_scatter_v`].
+    pub fn reduce_scatter_v<T: Element>(
+        &self,
+        input: &'env [T],
+        output: &'env mut [T],
+        counts: &[u64],
+        op: ReduceOp,
+    ) -> ScopedWork<'_> {
+        self.lend(&Ask::new(Collective::ReduceScatter).op(op).counts(listed(counts)), apart(input, output))
+    }
+
+    /// [`Communicator::gather_v`].
+    pub fn gather_v<T: Element>(
+        &self,
+        input: &'env [T],
+        output: Option<(&'env mut [T], &[u64])>,
+        root: Rank,
+    ) -> ScopedWork<'_> {
+        let ask = Ask::new(Collective::Gather).root(root);
+        let own = [input.len() as u64];
+        match output {
+            Some((output, counts)) => self.lend(&ask.counts(local(&own, counts)), apart(input, output)),
+            None => self.lend(&ask.counts(local(&own, &[])), InputOnly(Borrowed::from_ref(input))),
+        }
+    }
+
+    /// [`Communicator::scatter_v`].
+    pub fn scatter_v<T: Element>(
+        &self,
+        input: Option<(&'env [T], &[u64])>,
+        output: &'env mut [T],
+        root: Rank,
+    ) -> ScopedWork<'_> {
+        let ask = Ask::new(Collective::Scatter).root(root);
+        let own = [output.len() as u64];
+        match input {
+            Some((input, counts)) => self.lend(&ask.counts(local(counts, &own)), apart(input, output)),
+            None => self.lend(&ask.counts(local(&[], &own)), OutputOnly(Borrowed::from_mut(output))),
+        }
+    }
+
+    /// [`Communicator::all_to_all_v`].
+    pub fn all_to_all_v<T: Element>(
+        &self,
+        input: &'env [T],
+        input_counts: &[u64],
+        output: &'env mut [T],
+        output_counts: &[u64],
+    ) -> ScopedWork<'_> {
+        let ask = Ask::new(Collective::AllToAll).counts(local(input_counts, output_counts));
+        self.lend(&ask, apart(input, output))
+    }
+
+    /// [`Communicator::reduce_into`].
+    pub fn reduce_into<T: Element>(
+        &self,
+        input: &'env [T],
+        output: Option<&'env mut [T]>,
+        op: ReduceOp,
+        root: Rank,
+    ) -> ScopedWork<'_> {
+        let ask = Ask::new(Collective::Reduce).op(op).root(root);
+        match output {
+            Some(output) => self.lend(&ask, apart(input, output)),
+            None => self.lend(&ask, InputOnly(Borrowed::from_ref(input))),
+        }
     }
 
     /// [`Communicator::send`].

@@ -171,11 +171,11 @@ impl Communicator {
     }
 }
 
-fn listed(counts: &[u64]) -> Counts {
+pub(super) fn listed(counts: &[u64]) -> Counts {
     Counts::Listed(Arc::from(counts))
 }
 
-fn local(input: &[u64], output: &[u64]) -> Counts {
+pub(super) fn local(input: &[u64], output: &[u64]) -> Counts {
     Counts::Local { input: Arc::from(input), output: Arc::from(output) }
 }
 
