@@ -22,10 +22,10 @@ pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Not
 pub use hcomm_engine::environment::{self, Placement};
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::{
-    Communicator, CreateError, Error, Failure, Group, Predecessor, Refused, Scope, ScopedWork, Ticket, Work,
-    WorkError, profile,
+    Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope, ScopedWork,
+    Ticket, Work, WorkError, profile,
 };
-pub use hcomm_ops::buffer::{DynBuffer, Shared};
+pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
 pub use hcomm_planner::{Collective, Plan, Planner, Request, Topology};

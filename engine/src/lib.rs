@@ -41,7 +41,7 @@ pub mod settings;
 pub mod work;
 
 #[cfg(not(loom))]
-pub use communicator::{Communicator, CreateError, Group, Scope, ScopedWork};
+pub use communicator::{Communicator, CreateError, Group, GroupWork, Scope, ScopedWork};
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
 #[cfg(not(loom))]

@@ -12,7 +12,7 @@ mod split;
 mod variable;
 
 pub use create::CreateError;
-pub use group::Group;
+pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
 
 use std::sync::atomic::{AtomicBool, Ordering};

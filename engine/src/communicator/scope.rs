@@ -265,7 +265,7 @@ impl<'env> Scope<'env> {
         drop(moving);
     }
 
-    fn lend<B: Buffers + 'env>(&self, ask: &Ask, buffers: B) -> ScopedWork<'_> {
+    pub(super) fn lend<B: Buffers + 'env>(&self, ask: &Ask, buffers: B) -> ScopedWork<'_> {
         self.keep(self.communicator.start(ask, buffers))
     }
 

@@ -1,5 +1,6 @@
 //! Tagged messages, groups, splits and chains.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use hcomm_engine::{Error, Failure};
 use hcomm_ops::ReduceOp;
-use hcomm_ops::buffer::Shared;
+use hcomm_ops::buffer::{Borrowed, Shared};
 
 use crate::common::{OVER, data, on_all, sum, within, world, world_with};
 
@@ -171,6 +172,41 @@ fn messages_take_no_part_in_the_order_of_the_collectives() {
             })
         });
     }
+}
+
+#[test]
+fn a_group_can_be_awaited_borrowed_and_refused() {
+    within(30, || {
+        on_all(world(3), |comm| {
+            let rank = comm.rank();
+            let work = comm.group_async(|g| {
+                g.all_reduce(data(rank, 9), ReduceOp::Sum);
+                g.broadcast(data(rank, 5), 1);
+                g.all_reduce(data(rank, 700), ReduceOp::Sum);
+            });
+            let results = futures::executor::block_on(work.into_future()).expect("all ranks came");
+            assert!(results == [sum(3, 9), data(1, 5), sum(3, 700)]);
+            let (mut first, mut second, mut third) = (data(rank, 40), data(rank, 8), data(rank, 3));
+            comm.scope(|s| {
+                let works = s.group(|g| {
+                    g.all_reduce(Borrowed::from_mut(&mut first), ReduceOp::Sum);
+                    g.broadcast(Borrowed::from_mut(&mut second), 2);
+                    g.all_reduce(Borrowed::from_mut(&mut third), ReduceOp::Sum);
+                });
+                assert_eq!(works.len(), 2, "like calls are one operation");
+            })
+            .expect("all ranks came");
+            assert!(first == sum(3, 40) && second == data(2, 8) && third == sum(3, 3));
+            let refused = comm.group(|g| {
+                g.all_reduce(data(rank, 2), ReduceOp::Sum);
+                g.broadcast(data(rank, 4), 7);
+            });
+            let refused = refused.expect_err("there is no rank 7");
+            assert!(refused.to_string().contains("rank 7"), "{refused}");
+            assert!(refused.buffer == [sum(3, 2), data(rank, 4)], "the buffers come back in order");
+            comm.close().expect("closes well");
+        })
+    });
 }
 
 #[test]
