@@ -54,6 +54,7 @@ struct Options {
     priority: i32,
     deadline: Option<Duration>,
     after: Vec<Arc<Operation>>,
+    deterministic: bool,
 }
 
 struct Inner {
@@ -136,6 +137,13 @@ impl Communicator {
     #[must_use]
     pub fn after(&self, works: &[&dyn Predecessor]) -> Communicator {
         self.with(|options| options.after.extend(works.iter().map(|work| work.ticket().0)))
+    }
+
+    /// A handle whose reductions are the left fold over the ranks in the accumulate type, rounded once, whatever the size,
+    /// algorithm, tiles and transport; `HCOMM_DETERMINISTIC` asks it of all. All ranks must call through such a handle alike.
+    #[must_use]
+    pub fn deterministic(&self) -> Communicator {
+        self.with(|options| options.deterministic = true)
     }
 
     /// The plan that a call of this request will run on this rank.
@@ -268,7 +276,9 @@ impl Communicator {
         };
         let algorithm = self.inner.settings.algorithm.of(ask.collective).cloned();
         let Ask { collective, op, root, .. } = *ask;
-        let request = Request { collective, dtype, op, counts, root, algorithm };
+        let deterministic =
+            collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic);
+        let request = Request { collective, dtype, op, counts, root, algorithm, deterministic };
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))

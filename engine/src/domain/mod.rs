@@ -146,7 +146,7 @@ impl Domain {
             return self.wait(&operation);
         };
         self.take_in(&mut core);
-        if !core.is_idle() || !core.admits(number) {
+        if !core.is_idle() || !core.admits(number, call) {
             let operation = Arc::new(Operation::default());
             self.accept(
                 &mut core,

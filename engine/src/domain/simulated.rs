@@ -395,7 +395,7 @@ fn run_alone(request: &Request, in_place: bool, switches: Vec<Option<usize>>, ch
     let mut inline: Vec<Option<Execution>> = Vec::new();
     for rank in 0..world {
         let (number, mut execution) = group.execution(rank, request, &operand.spans(rank, world));
-        assert!(group.cores[rank].admits(number), "the first call");
+        assert!(group.cores[rank].admits(number, execution.call()), "the first call");
         group.cores[rank].pass(number, &mut execution);
         inline.push(Some(execution));
     }

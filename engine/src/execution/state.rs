@@ -1,12 +1,12 @@
 //! [`State`]: cursors of the lanes, counters of the nodes, and the rules by which they move forward, never back.
 
 use hcomm_ops::Rank;
-use hcomm_planner::plan::{MAX_CHANNELS, NodeId};
+use hcomm_planner::plan::NodeId;
 use hcomm_planner::{Direction, Node, Plan, Sink, Source};
 use hcomm_transports::{Arrival, Key, Room, Sent, Ticket, Wire, Word};
 
 use super::fold::Workspace;
-use super::{Issue, Observer, Progress, WINDOWS, Wires};
+use super::{Issue, Observer, PORTS, Progress, WINDOW_CHANNELS, WINDOWS, Wires};
 use crate::call::Call;
 use crate::memory::Memory;
 
@@ -65,7 +65,7 @@ impl State {
         let plan = &call.plan;
         self.operation = number as u32;
         self.fingerprint = call.fingerprint;
-        self.first_port = (number % WINDOWS) as u16 * MAX_CHANNELS as u16;
+        self.first_port = (number % WINDOWS) as u16 * WINDOW_CHANNELS;
         self.lanes.clear();
         self.lanes.resize(plan.lanes.len(), Cursor::default());
         self.steps = 0;
@@ -274,7 +274,7 @@ impl State {
     #[inline]
     fn key(&self, plan: &Plan, channel: u32) -> (Rank, Key) {
         let end = &plan.channels[channel as usize];
-        (end.peer, Key { port: self.first_port + u16::from(end.index), word: self.word() })
+        (end.peer, Key { port: (self.first_port + u16::from(end.index)) % PORTS, word: self.word() })
     }
 
     /// Appends the peers whose message or room node `id` lacks.

@@ -1,8 +1,9 @@
 //! [`Core`]: everything that the driver moves: wires, the table of operations, their admission and urgency. It is held by
 //! one thread at a time (see `handover`) and never waits; time is an argument.
 //!
-//! **Admission.** Collective n uses window n modulo [`WINDOWS`]: ports, and with them slots, of its own on every wire. It is
-//! admitted in strict number order, when the operation before it in its window has ended here. The lowest unfinished number
+//! **Admission.** Collective n uses window n modulo [`WINDOWS`]: ports, and with them slots, of its own on every wire; a plan of many
+//! channels takes the windows after it too. It is admitted in strict number order, when the operations before it in
+//! its windows have ended here. The lowest unfinished number
 //! is therefore admitted on every rank and has room on every channel, whatever else runs; priorities only order
 //! what is admitted.
 
@@ -22,8 +23,9 @@ use slab::Slab;
 use super::p2p::PointToPoint;
 use super::peers::Peers;
 use super::watch::NO_CALL;
+use crate::call::Call;
 use crate::error::Failure;
-use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS};
+use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS, windows};
 use crate::operation::Operation;
 use crate::profile::Recorder;
 
@@ -184,9 +186,9 @@ impl Core {
         }
     }
 
-    /// Whether number `number` would be admitted at once.
-    pub fn admits(&self, number: u64) -> bool {
-        let is_next = self.next == number && !self.occupied[window(number)];
+    /// Whether a call would be admitted at once.
+    pub fn admits(&self, number: u64, call: &Call) -> bool {
+        let is_next = self.next == number && windows(number, &call.plan).all(|window| !self.occupied[window]);
         is_next && self.broken.is_none() && !self.peers.has_refused(number)
     }
 
@@ -267,7 +269,11 @@ impl Core {
     /// Admits what the order and the windows allow.
     fn admit(&mut self) {
         while let Some(first) = self.waiting.first_entry() {
-            if *first.key() != self.next || self.occupied[window(self.next)] {
+            let occupied = &self.occupied;
+            let is_free = |execution: &Execution| {
+                windows(self.next, &execution.call().plan).all(|window| !occupied[window])
+            };
+            if *first.key() != self.next || !first.get().execution.as_ref().is_none_or(is_free) {
                 return;
             }
             let mut submission = first.remove();
@@ -289,7 +295,7 @@ impl Core {
     }
 
     fn enter(&mut self, submission: Submission, execution: Execution) {
-        self.occupied[window(submission.number)] = true;
+        windows(submission.number, &execution.call().plan).for_each(|window| self.occupied[window] = true);
         let key = self.entries.insert(Entry {
             number: submission.number,
             execution,
@@ -357,7 +363,7 @@ impl Core {
         let mut entry = self.entries.remove(key);
         entry.release_claims();
         self.running.retain(|k| *k != key);
-        self.occupied[window(entry.number)] = false;
+        windows(entry.number, &entry.execution.call().plan).for_each(|window| self.occupied[window] = false);
         entry
     }
 
@@ -441,10 +447,6 @@ impl Entry {
 #[inline]
 fn chained(before: u32, fingerprint: u32) -> u32 {
     (before.rotate_left(7) ^ fingerprint).wrapping_mul(0x9e37_79b1)
-}
-
-fn window(number: u64) -> usize {
-    (number % WINDOWS) as usize
 }
 
 /// Whether all have ended well; an error where one has failed.
