@@ -12,7 +12,7 @@ use std::hash::Hasher;
 use hcomm_ops::Rank;
 
 use super::group::Group;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, ring};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, ring};
 use crate::choose::{PerLink, Work};
 use crate::graph::Builder;
 use crate::hash::Fnv;
@@ -24,6 +24,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Reduces inside each host, then across hosts, and gathers inside.",
     collectives: &[Collective::AllReduce],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses,
     layout,
