@@ -77,6 +77,15 @@ pub fn compile_all(request: &Request, topology: &Topology, choice: &Choice) -> R
     Ok((0..world).map(|rank| compile_with(candidate.algorithm, &call, rank)).collect())
 }
 
+/// The algorithm, with its parameters, that a call is compiled by.
+///
+/// # Errors
+/// As [`compile`].
+pub fn candidate(request: &Request, topology: &Topology, choice: &Choice) -> Result<Candidate, PlanError> {
+    request.check(topology.world())?;
+    select(request, &Call::new(request, topology.world(), topology), choice)
+}
+
 /// Compiles one rank's plan by a given algorithm, which must support the call.
 pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -> Plan {
     let mut graph = algorithm.build(call, rank);

@@ -51,12 +51,13 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// The named algorithm for a call, over the fewest channels that serve it.
+    /// The named algorithm for a call, over the fewest channels that serve it, made of the first of its pairs.
     ///
     /// # Errors
     /// Why it cannot serve the call.
     pub fn new(name: &str, call: Call<'a>) -> Result<Step<'a>, String> {
         let algorithm = Algorithm::named(name).ok_or_else(|| format!("knows no algorithm '{name}'"))?;
+        let call = call.with_pair(algorithm.pairs.first().copied());
         let with = |channels: &u8| call.with_channels(*channels);
         let fewest = algorithm.channels.iter().map(with).find(|call| algorithm.supports(call).is_ok());
         let call = fewest.unwrap_or(with(&algorithm.channels[0]));
@@ -123,7 +124,7 @@ pub(super) fn common_block(steps: &[Step<'_>]) -> u32 {
 pub(super) fn layout_of(parts: u32, steps: &[Step<'_>]) -> Layout {
     let mut layout = Layout::of(parts as usize);
     let mut salt = Fnv::new();
-    for step in steps {
+    for step in steps.iter().filter(|step| step.call.world > 1) {
         let own = step.layout();
         let longest = (own.span_chunks * (step.block / own.parts)).min(MAX_SPAN);
         layout.channels = layout.channels.max(step.next_channel());

@@ -84,11 +84,6 @@ impl Topology {
         Topology { hosts, members, places, gpus, nics }
     }
 
-    /// Some of the ranks as a world of their own, rank i of which is `ranks[i]`; without devices.
-    pub(crate) fn of(&self, ranks: &[Rank]) -> Topology {
-        Topology::from_host_of(&ranks.iter().map(|rank| self.places[*rank].host).collect::<Vec<_>>())
-    }
-
     /// Ranks.
     pub fn world(&self) -> usize {
         self.places.len()
