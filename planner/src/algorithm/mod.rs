@@ -7,6 +7,8 @@ mod binomial;
 mod direct;
 mod dissemination;
 mod group;
+mod halving;
+mod halving_doubling;
 mod hierarchical;
 mod local;
 mod one_shot;
@@ -157,6 +159,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     dissemination::ALGORITHM,
     recursive_doubling::ALGORITHM,
     binomial::ALGORITHM,
+    halving_doubling::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
