@@ -6,6 +6,7 @@
 mod binomial;
 mod direct;
 mod dissemination;
+mod double_tree;
 mod group;
 mod halving;
 mod halving_doubling;
@@ -160,6 +161,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     recursive_doubling::ALGORITHM,
     binomial::ALGORITHM,
     halving_doubling::ALGORITHM,
+    double_tree::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
