@@ -18,6 +18,8 @@ mod recursive_doubling;
 mod reduce_broadcast;
 mod ring;
 mod step;
+mod swing;
+mod swing_peers;
 mod two_shot;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
@@ -162,6 +164,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     binomial::ALGORITHM,
     halving_doubling::ALGORITHM,
     double_tree::ALGORITHM,
+    swing::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
