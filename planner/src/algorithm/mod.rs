@@ -4,15 +4,21 @@
 //! which all ranks know. Passes fuse and place what it writes.
 
 mod binomial;
+mod chain;
 mod direct;
 mod dissemination;
+mod double_tree;
 mod group;
 mod hierarchical;
+mod knomial;
 mod local;
+mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
 mod recursive_doubling;
 mod ring;
+mod tree;
+mod trees;
 mod two_shot;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
@@ -131,6 +137,11 @@ pub static ALGORITHMS: &[Algorithm] = &[
     dissemination::ALGORITHM,
     recursive_doubling::ALGORITHM,
     binomial::ALGORITHM,
+    knomial::ALGORITHM,
+    chain::ALGORITHM,
+    double_tree::ALGORITHM,
+    tree::ALGORITHM,
+    neighbour_exchange::ALGORITHM,
     ring::ALGORITHM,
     hierarchical::ALGORITHM,
 ];
