@@ -4,6 +4,8 @@
 //! which all ranks know. Passes fuse and place what it writes.
 
 mod binomial;
+mod bruck;
+mod bruck_exchange;
 mod chain;
 mod direct;
 mod dissemination;
@@ -17,6 +19,8 @@ mod one_shot;
 mod pairwise;
 mod recursive_doubling;
 mod ring;
+mod runs;
+mod tally;
 mod tree;
 mod trees;
 mod two_shot;
@@ -142,6 +146,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     double_tree::ALGORITHM,
     tree::ALGORITHM,
     neighbour_exchange::ALGORITHM,
+    bruck::ALGORITHM,
     ring::ALGORITHM,
     hierarchical::ALGORITHM,
 ];
