@@ -13,11 +13,11 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::group::{Group, ahead, behind, log2_ceil};
-use super::runs::{MAX_SPAN, Run, doublings, runs};
+use super::runs::{Run, doublings, runs};
 use super::tally::Tally;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, bruck_exchange, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, bruck_exchange, only_of_two, serves_all};
 use crate::choose::Work;
-use crate::graph::Builder;
+use crate::graph::{Builder, MAX_SPAN};
 use crate::plan::Span;
 use crate::request::Collective;
 use crate::shape::BufferKind;
@@ -27,6 +27,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "In step k every rank gets all that the rank 2^k places on has.",
     collectives: &[Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout,
@@ -80,7 +81,7 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
 /// The most blocks in any message of an all_gather.
 pub(super) fn longest(blocks: usize) -> u32 {
     let longest = doublings(blocks).map(|(_, offsets)| offsets.len()).max();
-    longest.unwrap_or(1).min(MAX_SPAN) as u32
+    (longest.unwrap_or(1) as u32).min(MAX_SPAN)
 }
 
 /// Gives every member all blocks. `place` says where a run of blocks is, counted from this member's own. Member m has the

@@ -9,26 +9,24 @@
 //! receive.
 
 use super::group::{Group, ahead, behind, log2_ceil};
-use super::runs::{MAX_SPAN, pieces};
+use super::runs::pieces;
 use super::tally::Tally;
 use super::{Call, Layout};
 use crate::choose::Work;
-use crate::graph::Builder;
+use crate::graph::{Builder, MAX_SPAN};
 use crate::plan::Span;
 
 pub(super) fn layout(call: &Call<'_>) -> Layout {
-    let longest = steps(call.world).map(|step| step.blocks.len().min(MAX_SPAN)).max().unwrap_or(1);
+    let longest = steps(call.world).map(|step| (step.blocks.len() as u32).min(MAX_SPAN)).max().unwrap_or(1);
     // Where nothing is packed, blocks go from buffer to buffer: in place both ends would wait for one another.
-    Layout { even: true, buffered: longest == 1, span_chunks: longest as u32, ..Layout::of(1) }
+    Layout { even: true, buffered: longest == 1, span_chunks: longest, ..Layout::of(1) }
 }
 
 pub(super) fn work(call: &Call<'_>) -> Work {
     let n = call.world;
     let mut tally = Tally::new(call);
     for step in steps(n) {
-        for piece in
-            pieces(Span::new(crate::BufferKind::Scratch, 0, step.blocks.len() as u32), MAX_SPAN as u32)
-        {
+        for piece in pieces(Span::new(crate::BufferKind::Scratch, 0, step.blocks.len() as u32), MAX_SPAN) {
             (0..n).for_each(|rank| tally.message(rank, ahead(rank, step.distance, n), piece.count as usize));
         }
     }
@@ -43,11 +41,11 @@ pub(super) fn build(b: &mut Builder, world: &Group) {
         let like = Span::input(world.me as u32);
         let count = step.blocks.len() as u32;
         let packed = pack(b, &step, &place, like);
-        for piece in pieces(packed, MAX_SPAN as u32) {
+        for piece in pieces(packed, MAX_SPAN) {
             b.send(world.rank(ahead(world.me, step.distance, n)), 0, piece);
         }
         let arrived = b.scratch_run(like, count);
-        for piece in pieces(arrived, MAX_SPAN as u32) {
+        for piece in pieces(arrived, MAX_SPAN) {
             b.recv(world.rank(behind(world.me, step.distance, n)), 0, piece);
         }
         step.blocks.iter().zip(0..).for_each(|(i, at)| place[*i] = arrived.part(at, 1));
@@ -89,9 +87,7 @@ fn unpack(b: &mut Builder, world: &Group, place: &[Span]) {
     for i in (0..n).rev() {
         let into = Span::output(behind(world.me, i, n) as u32);
         match copies.last_mut() {
-            Some((from, to))
-                if follows(*from, place[i]) && follows(*to, into) && from.count < MAX_SPAN as u32 =>
-            {
+            Some((from, to)) if follows(*from, place[i]) && follows(*to, into) && from.count < MAX_SPAN => {
                 (from.count, to.count) = (from.count + 1, to.count + 1);
             }
             _ => copies.push((place[i], into)),

@@ -11,7 +11,7 @@
 use hcomm_ops::{DType, Rank};
 
 use super::group::{ahead, behind};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -22,6 +22,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Every rank passes on to the next what it got from the one before, tile after tile.",
     collectives: &[Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order,
     refuses: serves_all,
     layout: |_| Layout::of(1),

@@ -10,7 +10,7 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, in_rank_order, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -28,6 +28,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
         Collective::Scatter,
     ],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: in_rank_order,
     refuses: serves_all,
     layout: |_| Layout::of(1),

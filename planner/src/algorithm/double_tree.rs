@@ -12,7 +12,7 @@ use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
 use super::trees::{Child, Trees};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -23,6 +23,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Each half of the vector travels over a binary tree whose leaves pass on in the other tree.",
     collectives: &[Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout: |_| Layout { channels: 2, ..Layout::of(2) },

@@ -10,7 +10,7 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -21,6 +21,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "A tree in which the number of ranks reached grows fourfold at every step.",
     collectives: &[Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: |call| only_of_two(call) || is_flat_from_rank_0(call),
     refuses: serves_all,
     layout: |_| Layout::of(1),

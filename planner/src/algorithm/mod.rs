@@ -18,8 +18,10 @@ mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
 mod recursive_doubling;
+mod reduce_broadcast;
 mod ring;
 mod runs;
+mod step;
 mod tally;
 mod tree;
 mod trees;
@@ -65,6 +67,23 @@ pub struct Call<'a> {
     pub deterministic: bool,
     /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
     pub channels: u8,
+    /// The two algorithms that it is made of, where it is made of two.
+    pub pair: Option<Pair>,
+}
+
+/// The registry names of the two algorithms that a composed one is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pair {
+    /// The first, or inner one.
+    pub first: &'static str,
+    /// The second, or outer one.
+    pub second: &'static str,
+}
+
+impl std::fmt::Display for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}", self.first, self.second)
+    }
 }
 
 impl<'a> Call<'a> {
@@ -76,12 +95,17 @@ impl<'a> Call<'a> {
             Counts::Local { .. } => Variant::Local,
         };
         let Request { collective, dtype, op, root, deterministic, .. } = *request;
-        Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1 }
+        Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
 
     /// The same, over so many channels.
     pub fn with_channels(self, channels: u8) -> Call<'a> {
         Call { channels, ..self }
+    }
+
+    /// The same, by two other algorithms.
+    pub fn with_pair(self, pair: Option<Pair>) -> Call<'a> {
+        Call { pair, ..self }
     }
 }
 
@@ -120,6 +144,8 @@ pub struct Algorithm {
     pub collectives: &'static [Collective],
     /// The numbers of channels that it can spread its bytes over, ascending: `Call::channels` is one of them.
     pub channels: &'static [u8],
+    /// For one that is made of two others, the pairs that the planner chooses among; a request may pin any other.
+    pub pairs: &'static [Pair],
     /// Whether a reduction is the left fold over the ranks in the accumulate type, as `deterministic` asks.
     pub rank_order: fn(&Call<'_>) -> bool,
     /// Why it cannot serve a call of one of its collectives, if so.
@@ -148,6 +174,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     neighbour_exchange::ALGORITHM,
     bruck::ALGORITHM,
     ring::ALGORITHM,
+    reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
 ];
 
@@ -165,6 +192,10 @@ impl Algorithm {
         }
         if !self.channels.contains(&call.channels) {
             return Err(format!("runs over {:?} channels, not {}", self.channels, call.channels));
+        }
+        if self.pairs.is_empty() != call.pair.is_none() {
+            let made = if self.pairs.is_empty() { "is not made of" } else { "is made of" };
+            return Err(format!("{made} two other algorithms"));
         }
         if let Some(reason) = (self.refuses)(call) {
             return Err(reason);
@@ -208,6 +239,9 @@ pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
 
 /// For algorithms that spread nothing.
 const ONE_CHANNEL: &[u8] = &[1];
+
+/// For algorithms that are made of no others.
+const NO_PAIRS: &[Pair] = &[];
 
 /// Every fold takes the ranks in order, all at once.
 fn in_rank_order(_: &Call<'_>) -> bool {

@@ -10,7 +10,7 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -22,6 +22,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Every rank exchanges two blocks with one neighbour, then with the other, in turn.",
     collectives: &[Collective::AllGather],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses,
     layout: |call| Layout { span_chunks: if call.world == 2 { 1 } else { 2 }, ..Layout::of(1) },

@@ -6,7 +6,7 @@
 use hcomm_ops::Rank;
 
 use super::group::behind;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -17,6 +17,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Ranks pair up, another pair at each step, and exchange blocks.",
     collectives: &[Collective::AllToAll],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout: |_| Layout { buffered: true, ..Layout::of(1) },

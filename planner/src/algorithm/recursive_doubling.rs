@@ -9,21 +9,21 @@
 use hcomm_ops::Rank;
 
 use super::group::power_of_two_below;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
 use crate::shape::BufferKind;
 
-/// Most chunks in one message: longer runs are cut, so that a slot holds a tile of each.
-pub(super) const MAX_SPAN: usize = 32;
+pub(super) const MAX_SPAN: usize = crate::graph::MAX_SPAN as usize;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "recursive_doubling",
     doc: "In step k ranks that differ in bit k exchange all they have.",
     collectives: &[Collective::AllReduce, Collective::AllGather],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses,
     layout,

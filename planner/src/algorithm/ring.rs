@@ -10,7 +10,7 @@
 use hcomm_ops::Rank;
 
 use super::group::{Group, behind};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -21,6 +21,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Blocks travel from each rank to the next, summed or kept on the way.",
     collectives: &[Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-pub(super) use super::recursive_doubling::MAX_SPAN;
+use crate::graph::MAX_SPAN;
 use crate::plan::Span;
 use crate::shape::BufferKind;
 
@@ -41,7 +41,7 @@ pub(super) fn runs(from: usize, offsets: Range<usize>, blocks: usize) -> impl It
     let mut at = offsets.start;
     std::iter::from_fn(move || {
         let block = (from + at) % blocks;
-        let count = offsets.end.saturating_sub(at).min(blocks - block).min(MAX_SPAN);
+        let count = offsets.end.saturating_sub(at).min(blocks - block).min(MAX_SPAN as usize);
         let run = Run { offset: at, block, count };
         at += count;
         (count > 0).then_some(run)

@@ -7,7 +7,7 @@
 use hcomm_ops::Rank;
 
 use super::knomial::Tree;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -18,6 +18,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "A tree of radix 4 collects who has arrived and then releases everybody.",
     collectives: &[Collective::Barrier],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout: |_| Layout::of(1),

@@ -4,9 +4,11 @@
 //! Node indices are program order: an edge always goes from a lower to a higher index, before and after every pass.
 
 mod builder;
+mod frame;
 mod hazard;
 
 pub(crate) use builder::Builder;
+pub(crate) use frame::Frame;
 
 use hcomm_ops::Rank;
 use petgraph::Direction::{Incoming, Outgoing};
@@ -25,19 +27,31 @@ pub(crate) struct End {
     pub index: u8,
 }
 
+/// Most chunks in one message: longer runs are cut, so that a slot holds a tile of each.
+pub(crate) const MAX_SPAN: u32 = 32;
+
+/// What a value is made of, where the collective reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// One rank's input.
+    Raw,
+    /// A fold, or a part of one, within a team: of how many of its members' contributions.
+    Sum { team: u8, members: u64 },
+}
+
+/// Who folds together: all ranks, or those that carry out a part of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Team {
+    pub members: u64,
+    /// The contributions of all members together are those of all ranks.
+    pub completes: bool,
+}
+
 /// What an operation folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    Span {
-        span: Span,
-        first: bool,
-    },
-    /// `contributions` says how many ranks' inputs the message has in it, where the collective reduces.
-    Message {
-        end: End,
-        first: bool,
-        contributions: u64,
-    },
+    Span { span: Span, first: bool },
+    Message { end: End, first: bool, holds: Holds },
 }
 
 impl From {
@@ -53,7 +67,7 @@ impl From {
     pub fn marked(self, raw: bool) -> From {
         match self {
             From::Span { span, .. } => From::Span { span, first: raw },
-            From::Message { end, contributions, .. } => From::Message { end, first: raw, contributions },
+            From::Message { end, holds, .. } => From::Message { end, first: raw, holds },
         }
     }
 
@@ -90,6 +104,8 @@ pub(crate) struct Op {
     pub finish: bool,
     /// Operations of different stages are never fused, so that their lanes may be on different tiles.
     pub stage: u8,
+    /// Into [`Graph::teams`].
+    pub team: u8,
     pub lane: u32,
 }
 
@@ -167,6 +183,7 @@ pub(crate) struct Graph {
     pub world: usize,
     pub rank: Rank,
     pub parts: u32,
+    pub teams: Vec<Team>,
     pub blocks: BlockCounts,
     /// For each scratch chunk, the input or output chunk whose size it has.
     pub scratch: Vec<Span>,
