@@ -17,10 +17,13 @@ mod local;
 mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
+mod pat;
 mod recursive_doubling;
+mod recursive_halving;
 mod reduce_broadcast;
 mod ring;
 mod runs;
+mod scatter_all_gather;
 mod step;
 mod tally;
 mod tree;
@@ -170,9 +173,12 @@ pub static ALGORITHMS: &[Algorithm] = &[
     knomial::ALGORITHM,
     chain::ALGORITHM,
     double_tree::ALGORITHM,
+    scatter_all_gather::ALGORITHM,
     tree::ALGORITHM,
     neighbour_exchange::ALGORITHM,
     bruck::ALGORITHM,
+    pat::ALGORITHM,
+    recursive_halving::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
