@@ -11,6 +11,8 @@ mod direct;
 mod dissemination;
 mod double_tree;
 mod group;
+mod halving;
+mod halving_doubling;
 mod hierarchical;
 mod knomial;
 mod local;
@@ -179,6 +181,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     bruck::ALGORITHM,
     pat::ALGORITHM,
     recursive_halving::ALGORITHM,
+    halving_doubling::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,

@@ -3,7 +3,7 @@
 use hcomm_ops::Rank;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 
-use super::frame::Entered;
+use super::frame::{Entered, cut};
 use super::hazard::Hazards;
 use super::{End, Frame, From, Graph, Hazard, Holds, Op, Team, To};
 use crate::buffers::BlockCounts;
@@ -95,7 +95,7 @@ impl Builder {
         self.stage = stages[usize::from(stage)];
     }
 
-    /// Sends `span`.
+    /// Sends `span`; more chunks than a message may have leave in several, which the peer must expect at the same places.
     pub fn send(&mut self, peer: Rank, index: u8, span: Span) {
         let end = self.end(peer, index);
         for run in self.runs(span) {
@@ -183,7 +183,7 @@ impl Builder {
     }
 
     fn runs(&self, span: Span) -> Vec<Span> {
-        self.frames.last().map_or_else(|| vec![span], |frame| frame.runs(span))
+        self.frames.last().map_or_else(|| cut(span).collect(), |frame| frame.runs(span))
     }
 
     fn add_scratch(&mut self, like: Span) {

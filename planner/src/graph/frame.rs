@@ -71,6 +71,6 @@ impl Entered {
 }
 
 /// Cuts a span to what a message may hold.
-fn cut(span: Span) -> impl Iterator<Item = Span> {
+pub(super) fn cut(span: Span) -> impl Iterator<Item = Span> {
     (0..span.count).step_by(MAX_SPAN as usize).map(move |at| span.part(at, (span.count - at).min(MAX_SPAN)))
 }

@@ -49,9 +49,20 @@ fn split(text: &str) -> Vec<&str> {
 fn pin(text: &str) -> Option<(Collective, Arc<str>)> {
     let (collective, algorithm) = text.split_once('=')?;
     let algorithm = algorithm.trim();
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-:(,)".contains(c);
-    let is_name = (1..=LONGEST_NAME).contains(&algorithm.len()) && algorithm.chars().all(is_word);
+    let is_name = algorithm.len() <= LONGEST_NAME && is_name(algorithm);
     Some((collective.trim().parse().ok()?, is_name.then(|| algorithm.into())?))
+}
+
+/// `NAME`, `NAME:CHANNELS`, and either with `(FIRST,SECOND)` after the name.
+fn is_name(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_letter);
+    let (text, channels) = text.rsplit_once(':').unwrap_or((text, "1"));
+    let (name, pair) = text.split_once('(').unwrap_or((text, "first,second)"));
+    let pair = pair.strip_suffix(')').and_then(|pair| pair.split_once(','));
+    is_word(name)
+        && is_word(channels)
+        && pair.is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
 
 impl Value for AlgorithmPins {
