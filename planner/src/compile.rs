@@ -256,7 +256,11 @@ mod tests {
             &["by 'hierarchical'", "at least 2 hosts", "one_shot, two_shot"],
         );
         let gather = request(Collective::AllGather, DType::F32).with_algorithm("recursive_doubling");
-        refused(&gather, 6, &["all_gather of f32 in a world of 6", "power of two, not 6", "direct, ring"]);
+        refused(
+            &gather,
+            6,
+            &["all_gather of f32 in a world of 6", "power of two, not 6", "supported by: direct"],
+        );
         let small = request(Collective::AllReduce, DType::F8E4M3).with_algorithm("ring");
         refused(&small, 4, &["rounds an element 3 times", "two_shot"]);
         let listed = Counts::Local { input: [1].into(), output: [1, 1].into() };

@@ -144,14 +144,15 @@ fn scatter(b: &mut Builder, tree: &Tree) {
 }
 
 /// The tree as one rank sees it. Its members are counted from the root.
-struct Tree {
+pub(super) struct Tree {
     world: usize,
     root: Rank,
     me: usize,
 }
 
 impl Tree {
-    fn new(world: usize, root: Rank, rank: Rank) -> Tree {
+    /// The tree under `root`, as `rank` sees it.
+    pub fn new(world: usize, root: Rank, rank: Rank) -> Tree {
         Tree { world, root, me: behind(rank, root, world) }
     }
 
@@ -159,18 +160,19 @@ impl Tree {
         ahead(self.root, member, self.world)
     }
 
-    fn parent(&self) -> Option<usize> {
+    /// Whom this rank hangs off.
+    pub fn parent(&self) -> Option<usize> {
         (self.me != 0).then(|| self.me & (self.me - 1))
     }
 
     /// The children, the smallest subtree first.
-    fn children(&self) -> Vec<usize> {
+    pub fn children(&self) -> Vec<usize> {
         let end = if self.me == 0 { log2_ceil(self.world) } else { self.me.trailing_zeros() };
         (0..end).map(|bit| self.me + (1 << bit)).filter(|child| *child < self.world).collect()
     }
 
     /// Members of a subtree.
-    fn size(&self, member: usize) -> usize {
+    pub fn size(&self, member: usize) -> usize {
         let whole = if member == 0 { self.world } else { 1 << member.trailing_zeros() };
         whole.min(self.world - member)
     }

@@ -1,7 +1,8 @@
 //! Direct: every rank sends each block straight to the rank that needs it.
 //!
 //! *all_gather*: to all others. *reduce_scatter*: block j to rank j, which folds in rank order. *gather*, *reduce*: to
-//! the root. *scatter*, *broadcast*: from the root.
+//! the root. *scatter*, *broadcast*: from the root. *all_to_all*: block j to rank j, all at once; in place both ends of a pair
+//! overwrite what they send one another, which needs copying paths.
 //!
 //! Steps: 1. Bytes sent per rank: (n - 1)/n of the full buffer; broadcast: (n - 1) S at the root, reduce: S per rank. Each
 //! element is rounded once.
@@ -26,12 +27,13 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
         Collective::Reduce,
         Collective::Gather,
         Collective::Scatter,
+        Collective::AllToAll,
     ],
     channels: ONE_CHANNEL,
     pairs: NO_PAIRS,
     rank_order: in_rank_order,
     refuses: serves_all,
-    layout: |_| Layout::of(1),
+    layout: |call| Layout { buffered: call.collective == Collective::AllToAll, ..Layout::of(1) },
     work,
     build,
 };
@@ -59,6 +61,7 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
         Collective::Broadcast | Collective::Scatter => b.recv(call.root, 0, Span::output(0)),
         Collective::Reduce if at_root => fold_all(b, &world, 0, Span::input(0), Span::output(0), 1),
         Collective::Gather if at_root => gather(b, &world),
+        Collective::AllToAll => all_to_all(b, &world),
         _ => b.send(call.root, 0, Span::input(0)),
     }
 }
@@ -89,6 +92,17 @@ fn from_root(b: &mut Builder, world: &Group, block: impl Fn(Rank) -> Span) {
 
 fn gather(b: &mut Builder, world: &Group) {
     b.copy(Span::input(0), Span::output(world.me as u32));
+    for peer in world.others() {
+        b.recv(peer, 0, Span::output(peer as u32));
+    }
+}
+
+fn all_to_all(b: &mut Builder, world: &Group) {
+    let own = world.me as u32;
+    b.copy(Span::input(own), Span::output(own));
+    for peer in world.others() {
+        b.send(peer, 0, Span::input(peer as u32));
+    }
     for peer in world.others() {
         b.recv(peer, 0, Span::output(peer as u32));
     }

@@ -1,15 +1,18 @@
-//! Double binary tree: two trees, each for half of the vector, in which no rank has children in both.
+//! Double tree: the vector is cut in two, and each half travels over a binary tree of its own. Who passes on in one tree is
+//! a leaf of the other ([`Trees`]), so that nobody passes on more than one vector.
 //!
-//! Partial sums go up each tree to its root, finished halves come down. In a tree over places 0 .. n place r hangs below the
-//! place whose lowest bit is one higher (see [`Tree`]); the leaves are the odd places. In an even world the second tree is the
-//! first one mirrored, in an odd one shifted by a rank, so that leaves of one are inner ranks of the other: only one rank of
-//! an odd world, and none of an even one, has children in both.
+//! *all_reduce*: the trees are over all ranks; partial sums go up each tree to its root, and the finished halves come down.
+//! *broadcast*: the trees are over all ranks but the root, counted from the one after it; the root gives half c to the root of tree
+//! c, and every rank passes what it gets to its children. *reduce*: the same backwards. A rank folds what comes from before it in
+//! the tree, its own, and what comes from after it.
 //!
-//! Steps: about 2 lg n. Bytes sent per rank: 2 S at most (up S/2 in either tree, down S/2 to each of two children). While one tile goes down a
-//! tree the next comes up: the two are stages of their own. An element is rounded once per level.
+//! Steps: broadcast and reduce 1 + ceil(lg(n - 1)), all_reduce 2 ceil(lg n). Bytes sent per rank: S at most, all_reduce 2 S; the tile loop
+//! keeps all levels busy, and while one tile goes down the tree the next comes up. An element is rounded once per level.
 
 use hcomm_ops::Rank;
 
+use super::group::{ahead, behind, log2_ceil};
+use super::trees::{Child, Trees};
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
@@ -18,8 +21,8 @@ use crate::request::Collective;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "double_tree",
-    doc: "Two binary trees, each reducing and broadcasting half of the vector, with the leaves of one inside the other.",
-    collectives: &[Collective::AllReduce],
+    doc: "Each half of the vector travels over a binary tree whose leaves pass on in the other tree.",
+    collectives: &[Collective::AllReduce, Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
     pairs: NO_PAIRS,
     rank_order: only_of_two,
@@ -30,157 +33,113 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let depth = super::group::log2_ceil(call.world) as usize;
-    Work::new(call, Pattern::Everyone, 2 * depth, 4, 2.0).reducing(1.5, depth)
+    if call.collective == Collective::AllReduce {
+        let depth = log2_ceil(call.world) as usize;
+        return Work::new(call, Pattern::Everyone, 2 * depth, 4, 2.0).reducing(1.5, depth);
+    }
+    let steps = 1 + log2_ceil(call.world - 1) as usize;
+    let whole = Work::new(call, Pattern::Everyone, steps, 2, 1.0);
+    match call.collective {
+        Collective::Broadcast => whole.copying(1.0),
+        _ => whole.reducing(1.0, steps),
+    }
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
-    let trees = [0, 1].map(|tree| Tree::new(call.world, tree));
-    for (half, tree) in trees.iter().enumerate() {
-        up(b, tree, rank, half as u8);
+    if call.collective == Collective::AllReduce {
+        return all_reduce(b, &Members::all(call.world), rank);
     }
-    b.stage(1);
-    for (half, tree) in trees.iter().enumerate() {
-        down(b, tree, rank, half as u8);
+    let members = Members::but(call.root, call.world);
+    match (call.collective, behind(rank, call.root, call.world)) {
+        (Collective::Broadcast, 0) => feed(b, &members),
+        (Collective::Broadcast, place) => {
+            (0..2).for_each(|tree| pass_down(b, &members, tree, place - 1, Some(call.root)));
+        }
+        (_, 0) => finish(b, &members),
+        (_, place) => (0..2).for_each(|tree| fold_up(b, &members, tree, place - 1, Some(call.root))),
     }
 }
 
-/// Adds the children's sums to the own input and passes the sum on.
-fn up(b: &mut Builder, tree: &Tree, rank: Rank, half: u8) {
-    let own = Span::input(u32::from(half));
-    let place = tree.place(rank);
-    let mut sources = vec![own];
-    for child in tree.children(place) {
-        let arrived = b.scratch(own);
-        b.recv_partial(tree.rank(child), half, arrived, tree.size(child) as u64);
-        sources.push(arrived);
+fn all_reduce(b: &mut Builder, members: &Members, rank: Rank) {
+    (0..2).for_each(|tree| fold_up(b, members, tree, rank, None));
+    b.stage(1);
+    (0..2).for_each(|tree| pass_down(b, members, tree, rank, None));
+}
+
+/// The ranks of the trees, counted from one of them.
+struct Members {
+    first: Rank,
+    world: usize,
+    trees: Trees,
+}
+
+impl Members {
+    fn all(world: usize) -> Members {
+        Members { first: 0, world, trees: Trees::new(world) }
     }
-    match tree.parent(place) {
-        None => b.reduce(&sources, Span::output(u32::from(half))),
-        Some(parent) if sources.len() == 1 => b.send(tree.rank(parent), half, own),
+
+    fn but(root: Rank, world: usize) -> Members {
+        Members { first: ahead(root, 1, world), world, trees: Trees::new(world - 1) }
+    }
+
+    fn rank(&self, member: usize) -> Rank {
+        ahead(self.first, member, self.world)
+    }
+}
+
+/// Sends what a member has in a tree to its parent there, or, at the tree's root, to `above`; without that it is the result.
+fn fold_up(b: &mut Builder, members: &Members, tree: usize, member: usize, above: Option<Rank>) {
+    let own = Span::input(tree as u32);
+    let node = members.trees.node(tree, member);
+    let arrived = |child: Child, b: &mut Builder| {
+        let arrived = b.scratch(own);
+        b.recv_partial(members.rank(child.member), tree as u8, arrived, child.members as u64);
+        arrived
+    };
+    let before = node.left.map(|child| arrived(child, b));
+    let after = node.right.map(|child| arrived(child, b));
+    let sources: Vec<Span> = before.into_iter().chain([own]).chain(after).collect();
+    let parent = node.parent.map(|parent| members.rank(parent)).or(above);
+    match parent {
+        None => b.reduce(&sources, Span::output(tree as u32)),
+        Some(parent) if sources.len() == 1 => b.send(parent, tree as u8, own),
         Some(parent) => {
             let sum = b.scratch(own);
             b.reduce(&sources, sum);
-            b.send(tree.rank(parent), half, sum);
+            b.send(parent, tree as u8, sum);
         }
     }
 }
 
-/// Passes the result on to the children.
-fn down(b: &mut Builder, tree: &Tree, rank: Rank, half: u8) {
-    let result = Span::output(u32::from(half));
-    let place = tree.place(rank);
-    if let Some(parent) = tree.parent(place) {
-        b.recv(tree.rank(parent), half, result);
+/// Passes a half from a member's parent in a tree (or, at the tree's root, from `above`, if it is not there already) to its
+/// children.
+fn pass_down(b: &mut Builder, members: &Members, tree: usize, member: usize, above: Option<Rank>) {
+    let half = Span::output(tree as u32);
+    let node = members.trees.node(tree, member);
+    if let Some(parent) = node.parent.map(|parent| members.rank(parent)).or(above) {
+        b.recv(parent, tree as u8, half);
     }
-    for child in tree.children(place) {
-        b.send(tree.rank(child), half, result);
-    }
-}
-
-/// A binary tree over places 0 .. `world`, and who stands where. Place 0 is the root and has one child, the largest power of
-/// two. Below it, a place whose lowest bit is b has its children, as far as they exist, at half that bit before and after it:
-/// it is the middle of its subtree, whose places follow one another.
-#[derive(Clone, Copy, Debug)]
-struct Tree {
-    world: usize,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Plain,
-    Mirrored,
-    Shifted,
-}
-
-impl Tree {
-    /// Tree 0 or 1 of a world.
-    fn new(world: usize, tree: usize) -> Tree {
-        let kind = match (tree, world % 2) {
-            (0, _) => Kind::Plain,
-            (_, 0) => Kind::Mirrored,
-            _ => Kind::Shifted,
-        };
-        Tree { world, kind }
-    }
-
-    fn place(&self, rank: Rank) -> usize {
-        match self.kind {
-            Kind::Plain => rank,
-            Kind::Mirrored => self.world - 1 - rank,
-            Kind::Shifted => (rank + self.world - 1) % self.world,
-        }
-    }
-
-    fn rank(&self, place: usize) -> Rank {
-        match self.kind {
-            Kind::Plain => place,
-            Kind::Mirrored => self.world - 1 - place,
-            Kind::Shifted => (place + 1) % self.world,
-        }
-    }
-
-    fn parent(&self, place: usize) -> Option<usize> {
-        if place == 0 {
-            return None;
-        }
-        let bit = lowest_bit(place);
-        let above = (place ^ bit) | (bit << 1);
-        // Where the world ends before the regular parent, the nearest place that has this one after it stands in.
-        Some(if above < self.world { above } else { place ^ bit })
-    }
-
-    fn children(&self, place: usize) -> Vec<usize> {
-        if place == 0 {
-            return vec![super::group::power_of_two_below(self.world - 1)];
-        }
-        let half = lowest_bit(place) / 2;
-        let before = (half > 0).then(|| place - half);
-        let halves = std::iter::successors(Some(half), |half| Some(half / 2)).take_while(|half| *half > 0);
-        let after = halves.map(|half| place + half).find(|after| *after < self.world);
-        before.into_iter().chain(after).collect()
-    }
-
-    /// Places of a subtree.
-    fn size(&self, place: usize) -> usize {
-        let bit = lowest_bit(place);
-        (place + bit).min(self.world) - (place - bit) - 1
+    for child in node.children() {
+        b.send(members.rank(child.member), tree as u8, half);
     }
 }
 
-fn lowest_bit(place: usize) -> usize {
-    1 << place.trailing_zeros()
+/// What the root of a broadcast does.
+fn feed(b: &mut Builder, members: &Members) {
+    for tree in 0..2 {
+        let half = Span::input(tree as u32);
+        b.copy(half, Span::output(tree as u32));
+        b.send(members.rank(members.trees.root(tree)), tree as u8, half);
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parents_and_children_agree_and_subtrees_add_up() {
-        for world in 2..100 {
-            for tree in [0, 1].map(|tree| Tree::new(world, tree)) {
-                for place in 0..world {
-                    assert_eq!(tree.place(tree.rank(place)), place);
-                    let children = tree.children(place);
-                    assert!(children.iter().all(|child| tree.parent(*child) == Some(place)));
-                    let below: usize = children.iter().map(|child| tree.size(*child)).sum();
-                    let size = if place == 0 { world } else { tree.size(place) };
-                    assert_eq!(below + 1, size, "place {place} of {world}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_rank_is_a_leaf_in_both_trees_and_at_most_one_inner_in_both() {
-        for world in 3..100 {
-            let trees = [0, 1].map(|tree| Tree::new(world, tree));
-            let children = |rank: Rank| trees.map(|tree| tree.children(tree.place(rank)).len());
-            let inner = (0..world).filter(|rank| children(*rank).iter().all(|count| *count > 0)).count();
-            assert!((0..world).all(|rank| children(rank) != [0, 0]), "{world}");
-            assert_eq!(inner, world % 2, "{world}");
-        }
+/// What the root of a reduce does.
+fn finish(b: &mut Builder, members: &Members) {
+    for tree in 0..2 {
+        let own = Span::input(tree as u32);
+        let arrived = b.scratch(own);
+        let others = members.world as u64 - 1;
+        b.recv_partial(members.rank(members.trees.root(tree)), tree as u8, arrived, others);
+        b.reduce(&[own, arrived], Span::output(tree as u32));
     }
 }

@@ -4,6 +4,9 @@
 //! which all ranks know. Passes fuse and place what it writes.
 
 mod binomial;
+mod bruck;
+mod bruck_exchange;
+mod chain;
 mod direct;
 mod dissemination;
 mod double_tree;
@@ -11,15 +14,24 @@ mod group;
 mod halving;
 mod halving_doubling;
 mod hierarchical;
+mod knomial;
 mod local;
+mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
+mod pat;
 mod recursive_doubling;
+mod recursive_halving;
 mod reduce_broadcast;
 mod ring;
+mod runs;
+mod scatter_all_gather;
 mod step;
 mod swing;
 mod swing_peers;
+mod tally;
+mod tree;
+mod trees;
 mod two_shot;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
@@ -162,9 +174,17 @@ pub static ALGORITHMS: &[Algorithm] = &[
     dissemination::ALGORITHM,
     recursive_doubling::ALGORITHM,
     binomial::ALGORITHM,
-    halving_doubling::ALGORITHM,
+    knomial::ALGORITHM,
+    chain::ALGORITHM,
     double_tree::ALGORITHM,
     swing::ALGORITHM,
+    scatter_all_gather::ALGORITHM,
+    tree::ALGORITHM,
+    neighbour_exchange::ALGORITHM,
+    bruck::ALGORITHM,
+    pat::ALGORITHM,
+    recursive_halving::ALGORITHM,
+    halving_doubling::ALGORITHM,
     ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,

@@ -115,19 +115,22 @@ fn all_gather(b: &mut Builder, world: usize, rank: Rank) {
 
 /// How a world folds onto a core of a power of two: ranks 0 and 1, 2 and 3, and so on share a place in the core until
 /// the excess is used up, the odd one standing for both.
-struct Fold {
-    core: usize,
-    excess: usize,
+pub(super) struct Fold {
+    /// Places in the core.
+    pub core: usize,
+    /// How many of them stand for two ranks.
+    pub excess: usize,
 }
 
 impl Fold {
-    fn new(world: usize) -> Fold {
+    /// A world of at least one rank.
+    pub fn new(world: usize) -> Fold {
         let core = power_of_two_below(world);
         Fold { core, excess: world - core }
     }
 
     /// The rank's place in the core, unless its neighbour stands for it.
-    fn core_index(&self, rank: Rank) -> Option<usize> {
+    pub fn core_index(&self, rank: Rank) -> Option<usize> {
         match rank {
             _ if rank >= 2 * self.excess => Some(rank - self.excess),
             _ if rank % 2 == 1 => Some(rank / 2),
@@ -136,7 +139,7 @@ impl Fold {
     }
 
     /// The rank at a place in the core.
-    fn rank(&self, index: usize) -> Rank {
+    pub fn rank(&self, index: usize) -> Rank {
         if index < self.excess { 2 * index + 1 } else { index + self.excess }
     }
 

@@ -59,24 +59,26 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     let buffer = |held: u64| if held == 1 { BufferKind::Input } else { BufferKind::Output };
     for step in 0..swing.steps() {
         let peer = swing.peer(rank, step);
-        for piece in swing.given(rank, step) {
-            b.send(peer, 0, span(buffer(piece.held), &piece));
-        }
-        for piece in swing.taken(rank, step) {
-            let (own, sum) = (span(buffer(piece.held), &piece), span(BufferKind::Output, &piece));
-            let arrived = b.scratch(own);
-            b.recv_partial(peer, 0, arrived, piece.held_there);
-            b.reduce(&[own, arrived], sum);
+        let (given, taken) = (swing.given(rank, step), swing.taken(rank, step));
+        for i in 0..given.len().max(taken.len()) {
+            if let Some(piece) = given.get(i) {
+                b.send(peer, 0, span(buffer(piece.held), piece));
+            }
+            if let Some(piece) = taken.get(i) {
+                let own = span(buffer(piece.held), piece);
+                let arrived = b.scratch(own);
+                b.recv_partial(peer, 0, arrived, piece.held_there);
+                b.reduce(&[own, arrived], span(BufferKind::Output, piece));
+            }
         }
     }
     b.stage(1);
     for step in (0..swing.steps()).rev() {
         let peer = swing.peer(rank, step);
-        for piece in swing.finished(rank, step, true) {
-            b.send(peer, 1, span(BufferKind::Output, &piece));
-        }
-        for piece in swing.finished(rank, step, false) {
-            b.recv(peer, 1, span(BufferKind::Output, &piece));
+        let (sent, got) = (swing.finished(rank, step, true), swing.finished(rank, step, false));
+        for i in 0..sent.len().max(got.len()) {
+            sent.get(i).into_iter().for_each(|piece| b.send(peer, 1, span(BufferKind::Output, piece)));
+            got.get(i).into_iter().for_each(|piece| b.recv(peer, 1, span(BufferKind::Output, piece)));
         }
     }
 }

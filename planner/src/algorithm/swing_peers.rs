@@ -11,6 +11,7 @@
 use hcomm_ops::Rank;
 
 use super::group::log2_ceil;
+use crate::graph::MAX_SPAN;
 
 /// The pattern of one even world.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Swing {
     order: Vec<Rank>,
 }
 
-/// Blocks that lie side by side and are alike.
+/// Blocks that lie side by side and are alike, no more than a message can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub block: u32,
@@ -119,6 +120,7 @@ impl Swing {
             match pieces.last_mut() {
                 Some(last)
                     if last.block + last.count == block
+                        && last.count < MAX_SPAN
                         && (last.held, last.held_there) == (held, held_there) =>
                 {
                     last.count += 1;
