@@ -189,7 +189,7 @@ impl Member<'_> {
         let own = outer.chunks(BufferKind::Input, [0]);
         self.across(b, own, outer.chunks(buffer, blocks.iter().copied()), 1);
         b.stage(1);
-        for host in self.from_this_host_on() {
+        for host in self.hosts_from_here() {
             let mine = inner.chunks(buffer, [blocks[host]]);
             self.within(b, mine, inner.chunks(BufferKind::Output, self.blocks_of(host)));
         }
@@ -199,7 +199,7 @@ impl Member<'_> {
         let [inner, outer] = &self.steps;
         let rail = (0..self.rails.hosts()).map(|host| self.first(host, self.inside.me));
         let sums = self.scratch(b, BufferKind::Input, rail);
-        for host in self.from_this_host_on() {
+        for host in self.hosts_from_here() {
             let theirs = inner.chunks(BufferKind::Input, self.blocks_of(host));
             self.within(b, theirs, inner.chunks(BufferKind::Scratch, [sums[host]]));
         }
@@ -213,7 +213,7 @@ impl Member<'_> {
         let (hosts, size, each) = (self.rails.hosts(), self.inside.len(), inner.block);
         let every = (0..hosts).flat_map(|host| self.blocks_of(host));
         let passed = self.scratch(b, BufferKind::Input, every);
-        for host in self.from_this_host_on() {
+        for host in self.hosts_from_here() {
             let theirs = inner.chunks(BufferKind::Input, self.blocks_of(host));
             let from_all = passed[host * size..(host + 1) * size].iter().copied();
             self.within(b, theirs, inner.chunks(BufferKind::Scratch, from_all));
@@ -243,7 +243,7 @@ impl Member<'_> {
     }
 
     /// The hosts in the order in which a ring brings their blocks.
-    fn from_this_host_on(&self) -> impl Iterator<Item = usize> {
+    fn hosts_from_here(&self) -> impl Iterator<Item = usize> {
         let (host, hosts) = (self.host, self.rails.hosts());
         (0..hosts).map(move |step| behind(host, step, hosts))
     }

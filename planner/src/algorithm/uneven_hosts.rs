@@ -97,7 +97,7 @@ impl Member<'_> {
         b.stage(1);
         let theirs: Vec<_> = self.inside.others().map(|other| (other, self.held_by(other))).collect();
         for turn in 0..self.turns() {
-            for block in held.get(turn) {
+            if let Some(block) = held.get(turn) {
                 let others = self.inside.others().map(|other| self.inside.rank(other));
                 others.for_each(|other| b.send(other, 1, Span::output(*block as u32)));
             }
