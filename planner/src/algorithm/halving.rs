@@ -60,7 +60,7 @@ pub(super) fn halvings(world: usize, rank: Rank) -> Vec<Halving> {
         let [even, odd] = group.halves();
         let place = group.place(rank);
         let last = group.size - 1;
-        let is_even = place % 2 == 0;
+        let is_even = place.is_multiple_of(2);
         let to = if !is_even || place == last { place - 1 } else { place + 1 };
         let from = senders(place, group.size).map(|from| (group.rank(from), held[from])).collect();
         let (mine, theirs) = if is_even { (even, odd) } else { (odd, even) };
@@ -76,7 +76,7 @@ pub(super) fn halvings(world: usize, rank: Rank) -> Vec<Halving> {
 
 /// The places that send to a place of a group.
 fn senders(place: usize, size: usize) -> impl Iterator<Item = usize> {
-    let neighbour = if place % 2 == 0 { place + 1 } else { place - 1 };
+    let neighbour = if place.is_multiple_of(2) { place + 1 } else { place - 1 };
     let lonely = (place % 2 == 1 && place + 2 == size).then_some(place + 1);
     [neighbour].into_iter().filter(move |at| *at < size).chain(lonely)
 }

@@ -13,11 +13,11 @@
 use hcomm_ops::Rank;
 
 use super::group::log2_ceil;
-use super::halving::{Half, halvings};
-use super::recursive_doubling::MAX_SPAN;
+use super::halving::{Half, Halving, halvings};
+use super::runs;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
-use crate::graph::Builder;
+use crate::graph::{Builder, MAX_SPAN};
 use crate::plan::Span;
 use crate::request::Collective;
 use crate::shape::BufferKind;
@@ -36,8 +36,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn layout(call: &Call<'_>) -> Layout {
-    let longest = call.world.div_ceil(2).min(MAX_SPAN);
-    Layout { channels: 2, span_chunks: longest as u32, ..Layout::of(call.world) }
+    let longest = call.world.div_ceil(2) as u32;
+    Layout { channels: 2, span_chunks: longest.min(MAX_SPAN), ..Layout::of(call.world) }
 }
 
 fn work(call: &Call<'_>) -> Work {
@@ -50,26 +50,50 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     let halvings = halvings(call.world, rank);
     let mut held = BufferKind::Input;
     for halving in &halvings {
-        b.send(halving.to, 0, blocks(held, halving.theirs));
-        let sum = blocks(BufferKind::Output, halving.mine);
-        let mut sources = vec![blocks(held, halving.mine)];
-        for (from, contributions) in &halving.from {
-            let arrived = b.scratch(sum);
-            b.recv_partial(*from, 0, arrived, *contributions);
-            sources.push(arrived);
-        }
-        b.reduce(&sources, sum);
+        reduce(b, halving, held);
         held = BufferKind::Output;
     }
     b.stage(1);
     for halving in halvings.iter().rev() {
-        for (peer, _) in &halving.from {
-            b.send(*peer, 1, blocks(BufferKind::Output, halving.mine));
-        }
-        b.recv(halving.to, 1, blocks(BufferKind::Output, halving.theirs));
+        gather(b, halving);
     }
 }
 
-fn blocks(buffer: BufferKind, half: Half) -> Span {
-    Span::new(buffer, half.block as u32, half.size as u32)
+/// Sends one half of what is in `held` and adds what comes to the other half. Of messages in several pieces no more than one
+/// is under way each way.
+fn reduce(b: &mut Builder, halving: &Halving, held: BufferKind) {
+    let (mine, theirs) = (pieces(halving.mine), pieces(halving.theirs));
+    for piece in 0..mine.len().max(theirs.len()) {
+        if let Some(piece) = theirs.get(piece) {
+            b.send(halving.to, 0, Span { buffer: held, ..*piece });
+        }
+        if let Some(sum) = mine.get(piece) {
+            let mut sources = vec![Span { buffer: held, ..*sum }];
+            for (from, contributions) in &halving.from {
+                let arrived = b.scratch(*sum);
+                b.recv_partial(*from, 0, arrived, *contributions);
+                sources.push(arrived);
+            }
+            b.reduce(&sources, *sum);
+        }
+    }
+}
+
+/// The same backwards, with finished blocks.
+fn gather(b: &mut Builder, halving: &Halving) {
+    let (mine, theirs) = (pieces(halving.mine), pieces(halving.theirs));
+    for piece in 0..mine.len().max(theirs.len()) {
+        if let Some(piece) = mine.get(piece) {
+            halving.from.iter().for_each(|(peer, _)| b.send(*peer, 1, *piece));
+        }
+        if let Some(piece) = theirs.get(piece) {
+            b.recv(halving.to, 1, *piece);
+        }
+    }
+}
+
+/// The blocks of a half in the output, in pieces that a message can hold.
+fn pieces(half: Half) -> Vec<Span> {
+    let whole = Span::new(BufferKind::Output, half.block as u32, half.size as u32);
+    runs::pieces(whole, MAX_SPAN).collect()
 }

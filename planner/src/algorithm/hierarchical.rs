@@ -100,17 +100,17 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     let own = [mine as u32 * levels.shard];
 
     let (all, sum) = (first.chunks(BufferKind::Input, shards.clone()), first.chunks(BufferKind::Output, own));
-    first.build(inside.me, b, Frame::of(inside.ranks().to_vec(), all, sum));
+    first.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), all, sum));
     if mine == inside.me {
         b.stage(1);
         let (ranks, held) = (0..hosts).map(|host| (members(host)[mine], members(host).len() as u64)).unzip();
         let sum = levels.outer.chunks(BufferKind::Output, own);
         let frame = Frame { ranks, held, input: sum.clone(), output: sum, channel: 0 };
-        levels.outer.build(call.topology.place(rank).host, b, frame);
+        levels.outer.build(call.topology.place(rank).host, b, &frame);
     }
     b.stage(2);
     let (sum, all) = (last.chunks(BufferKind::Output, own), last.chunks(BufferKind::Output, shards));
-    last.build(inside.me, b, Frame::of(inside.ranks().to_vec(), sum, all));
+    last.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), sum, all));
 }
 
 /// The worlds of the steps: one inside each host, by size, and one of a rank of each host.
@@ -157,6 +157,7 @@ impl Worlds {
             (first.block, last.block) = (levels.shard, levels.shard);
             last.channel = first.next_channel();
         }
+        levels.steps().iter().try_for_each(Step::fits)?;
         Ok(levels)
     }
 

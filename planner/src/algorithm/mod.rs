@@ -28,6 +28,8 @@ mod ring;
 mod runs;
 mod scatter_all_gather;
 mod step;
+mod swing;
+mod swing_peers;
 mod tally;
 mod tree;
 mod trees;
@@ -177,6 +179,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     knomial::ALGORITHM,
     chain::ALGORITHM,
     double_tree::ALGORITHM,
+    swing::ALGORITHM,
     scatter_all_gather::ALGORITHM,
     tree::ALGORITHM,
     neighbour_exchange::ALGORITHM,

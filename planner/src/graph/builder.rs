@@ -3,9 +3,9 @@
 use hcomm_ops::Rank;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 
-use super::frame::{Entered, cut};
+use super::frame::Entered;
 use super::hazard::Hazards;
-use super::{End, Frame, From, Graph, Hazard, Holds, Op, Team, To};
+use super::{End, Frame, From, Graph, Hazard, Holds, MAX_SPAN, Op, Team, To};
 use crate::buffers::BlockCounts;
 use crate::hash::Map;
 use crate::plan::{Direction, Span};
@@ -95,7 +95,7 @@ impl Builder {
         self.stage = stages[usize::from(stage)];
     }
 
-    /// Sends `span`; more chunks than a message may have leave in several, which the peer must expect at the same places.
+    /// Sends `span`.
     pub fn send(&mut self, peer: Rank, index: u8, span: Span) {
         let end = self.end(peer, index);
         for run in self.runs(span) {
@@ -183,7 +183,7 @@ impl Builder {
     }
 
     fn runs(&self, span: Span) -> Vec<Span> {
-        self.frames.last().map_or_else(|| cut(span).collect(), |frame| frame.runs(span))
+        self.frames.last().map_or_else(|| vec![span], |frame| frame.runs(span))
     }
 
     fn add_scratch(&mut self, like: Span) {
@@ -198,6 +198,7 @@ impl Builder {
     }
 
     fn add(&mut self, sources: &[From], sink: To, extent: Span) {
+        debug_assert!(extent.count <= MAX_SPAN, "{extent:?} does not fit a message");
         let op = self.graph.ops.node_count() as u32;
         self.edges.clear();
         let edges = &mut self.edges;
