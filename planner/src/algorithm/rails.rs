@@ -77,9 +77,8 @@ pub(super) fn work(call: &Call<'_>) -> Work {
         Collective::AllGather => across.then(Work { copied: inside.copied - 1.0 / g, ..inside }),
         Collective::ReduceScatter => inside.then(across),
         _ => {
-            let exchanges = if rails.are_in_rows() { 1.0 } else { g };
-            let cut = f64::from(outer.block.div_ceil(MAX_SPAN));
-            let messages = times(across.messages, exchanges * cut);
+            let exchanges = g * f64::from(inner.block) / f64::from(outer.block);
+            let messages = times(across.messages, exchanges * f64::from(outer.block.div_ceil(MAX_SPAN)));
             inside.then(Work { messages, sent: times(across.sent, g), copied: across.copied * g, ..across })
         }
     }
@@ -142,8 +141,17 @@ impl Rails<'_> {
         let outer = Step::new(names.second, part(&self.across))?;
         let parts = common_block(&[inner, outer]);
         let wide = call.collective == Collective::AllToAll && self.are_in_rows();
-        let width = if wide { self.size() as u32 } else { 1 };
-        Ok([inner.over(parts), outer.over(parts * width).on_channel(inner.next_channel())])
+        let width = if wide { self.width(&outer) } else { 1 };
+        let steps = [inner.over(parts), outer.over(parts * width).on_channel(inner.next_channel())];
+        steps.iter().try_for_each(Step::fits)?;
+        Ok(steps)
+    }
+
+    /// Of how many members of a host the blocks can be exchanged together: of as many as its messages can hold.
+    fn width(&self, outer: &Step<'_>) -> u32 {
+        let (size, own) = (self.size() as u32, outer.layout().span_chunks);
+        let fits = |width: &u32| size.is_multiple_of(*width) && (own == 1 || own * width <= MAX_SPAN);
+        (1..=size).rev().find(fits).unwrap_or(1)
     }
 
     fn is_in_a_row(&self, host: usize) -> bool {
@@ -233,13 +241,13 @@ impl Member<'_> {
         let ranks: Vec<Rank> =
             (0..self.rails.hosts()).map(|host| self.rails.topology.members(host)[self.inside.me]).collect();
         let held = vec![held; ranks.len()];
-        self.steps[1].build(self.host, b, Frame { ranks, held, input, output, channel: 0 });
+        self.steps[1].build(self.host, b, &Frame { ranks, held, input, output, channel: 0 });
     }
 
     /// The step inside this host.
     fn within(&self, b: &mut Builder, input: Vec<Span>, output: Vec<Span>) {
         let frame = Frame::of(self.inside.ranks().to_vec(), input, output);
-        self.steps[0].build(self.inside.me, b, frame);
+        self.steps[0].build(self.inside.me, b, &frame);
     }
 
     /// The hosts in the order in which a ring brings their blocks.

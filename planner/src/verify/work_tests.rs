@@ -18,9 +18,7 @@ fn measured(call: &Call<'_>, plans: &[Plan]) -> Work {
         let one = |plan: &Plan| plan.nodes.iter().map(|node| of(plan, node)).sum::<f64>();
         plans.iter().map(one).fold(0.0, f64::max)
     };
-    let folded = |plan: &Plan, node: &Node| {
-        (node.sources.len() as f64 - 1.0) * part(call, plan, node)
-    };
+    let folded = |plan: &Plan, node: &Node| (node.sources.len() as f64 - 1.0) * part(call, plan, node);
     let copied = |plan: &Plan, node: &Node| match plan.sources_of(node) {
         [Source::Span { .. }] => {
             let kept = plan.sinks_of(node).iter().filter(|sink| matches!(sink, Sink::Span(_))).count();
@@ -104,22 +102,27 @@ fn depths(plans: &[Plan]) -> (usize, usize) {
             most.1 = most.1.max(from.1);
         }
         // A lane's order may stand for a dependency.
-        if at > joined.lanes[links.lane].start && plan.sources_of(node).iter().any(|s| matches!(s, Source::Span { .. })) {
+        if at > joined.lanes[links.lane].start
+            && plan.sources_of(node).iter().any(|s| matches!(s, Source::Span { .. }))
+        {
             most.1 = most.1.max(depth[at - 1].1);
         }
         depth[at] = (most.0, most.1 + folds);
     }
-    (
-        depth.iter().map(|d| d.0).max().unwrap_or(0),
-        depth.iter().map(|d| d.1).max().unwrap_or(0),
-    )
+    (depth.iter().map(|d| d.0).max().unwrap_or(0), depth.iter().map(|d| d.1).max().unwrap_or(0))
 }
 
 #[test]
 fn declared() {
     let mut topologies: Vec<Topology> = (2..=17).map(Topology::single_host).collect();
     topologies.push(Topology::single_host(80));
-    topologies.extend([Topology::hosts(2, 2), Topology::hosts(3, 3), Topology::hosts(4, 2), Topology::from_host_of(&[0, 0, 0, 1, 1, 2]), Topology::from_host_of(&[0,1,0,1,0,1])]);
+    topologies.extend([
+        Topology::hosts(2, 2),
+        Topology::hosts(3, 3),
+        Topology::hosts(4, 2),
+        Topology::from_host_of(&[0, 0, 0, 1, 1, 2]),
+        Topology::from_host_of(&[0, 1, 0, 1, 0, 1]),
+    ]);
     for topology in &topologies {
         for candidate in Candidate::all() {
             for collective in candidate.algorithm.collectives {
@@ -147,7 +150,12 @@ fn declared() {
                     cmp("cop", said.copied, done.copied);
                     cmp("round", f64::from(said.roundings), f64::from(done.roundings));
                     if !diffs.is_empty() {
-                        println!("{collective} {candidate} n={} hosts={} root {root}: {}", call.world, topology.host_names().len(), diffs.join(", "));
+                        println!(
+                            "{collective} {candidate} n={} hosts={} root {root}: {}",
+                            call.world,
+                            topology.host_names().len(),
+                            diffs.join(", ")
+                        );
                     }
                 }
             }
