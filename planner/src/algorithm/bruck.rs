@@ -13,7 +13,7 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::group::{Group, ahead, behind, log2_ceil};
-use super::runs::{Run, doublings, runs};
+use super::runs::{Run, doublings, in_turn, runs};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, bruck_exchange, only_of_two, serves_all};
 use crate::choose::Work;
@@ -96,11 +96,10 @@ pub(super) fn all_gather(
     let (n, me) = (group.len(), group.me);
     for (distance, offsets) in doublings(n) {
         let (to, from) = (behind(me, distance, n), ahead(me, distance, n));
-        for run in runs(to, lacking(&offsets, held(to)), n) {
-            b.send(group.rank(to), channel, place(run.seen_from_ahead(distance)));
-        }
-        for run in runs(me, lacking(&offsets, held(me)), n) {
-            b.recv(group.rank(from), channel, place(run));
+        let sent = runs(to, lacking(&offsets, held(to)), n).map(|run| run.seen_from_ahead(distance));
+        for (sent, kept) in in_turn(sent, runs(me, lacking(&offsets, held(me)), n)) {
+            sent.into_iter().for_each(|run| b.send(group.rank(to), channel, place(run)));
+            kept.into_iter().for_each(|run| b.recv(group.rank(from), channel, place(run)));
         }
     }
 }
@@ -138,11 +137,10 @@ pub(super) fn reduce_scatter(
     for step in halvings(n) {
         let (to, from) = (ahead(me, step.distance, n), behind(me, step.distance, n));
         let held = |run: Run| if run.offset < step.summed { run.within(sums) } else { own(run) };
-        for run in step.messages(me, n) {
-            b.send(group.rank(to), channel, held(run));
-        }
         let next = if step.distance == 1 { result } else { room(b, me, step.received(), n, &own) };
-        for run in step.messages(from, n) {
+        for (sent, run) in in_turn(step.messages(me, n), step.messages(from, n)) {
+            sent.into_iter().for_each(|run| b.send(group.rank(to), channel, held(run)));
+            let Some(run) = run else { continue };
             let mine = run.seen_from_ahead(step.distance);
             let arrived = b.scratch(own(mine));
             b.recv_partial(group.rank(from), channel, arrived, step.contributions(run.offset, n));

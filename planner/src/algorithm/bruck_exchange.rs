@@ -41,12 +41,11 @@ pub(super) fn build(b: &mut Builder, world: &Group) {
         let like = Span::input(world.me as u32);
         let count = step.blocks.len() as u32;
         let packed = pack(b, &step, &place, like);
-        for piece in pieces(packed, MAX_SPAN) {
-            b.send(world.rank(ahead(world.me, step.distance, n)), 0, piece);
-        }
         let arrived = b.scratch_run(like, count);
-        for piece in pieces(arrived, MAX_SPAN) {
-            b.recv(world.rank(behind(world.me, step.distance, n)), 0, piece);
+        let (to, from) = (ahead(world.me, step.distance, n), behind(world.me, step.distance, n));
+        for (sent, kept) in pieces(packed, MAX_SPAN).zip(pieces(arrived, MAX_SPAN)) {
+            b.send(world.rank(to), 0, sent);
+            b.recv(world.rank(from), 0, kept);
         }
         step.blocks.iter().zip(0..).for_each(|(i, at)| place[*i] = arrived.part(at, 1));
     }

@@ -21,6 +21,7 @@ mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
 mod pat;
+mod rails;
 mod recursive_doubling;
 mod recursive_halving;
 mod reduce_broadcast;
@@ -35,6 +36,7 @@ mod tally;
 mod tree;
 mod trees;
 mod two_shot;
+mod uneven_hosts;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 

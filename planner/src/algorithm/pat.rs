@@ -95,11 +95,8 @@ fn reduce_scatter(b: &mut Builder, trees: &Trees, rank: Rank) {
     }
     for step in trees.steps.iter().rev() {
         let (to, from) = (behind(rank, step.distance, n), ahead(rank, step.distance, n));
-        let messages: Vec<Message> = step.messages(trees, true).collect();
-        for message in &messages {
+        for message in step.messages(trees, true) {
             b.send(to, 0, sums.part(message.far, message.count));
-        }
-        for message in messages {
             let kept = sums.part(message.near, message.count);
             let arrived = b.scratch(kept);
             b.recv_partial(from, 0, arrived, message.contributions);

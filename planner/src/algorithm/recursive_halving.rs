@@ -13,7 +13,7 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::recursive_doubling::Fold;
-use super::runs::pieces;
+use super::runs::{in_turn, pieces};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -94,11 +94,10 @@ fn halve(b: &mut Builder, fold: &Fold, index: usize, mut held: Span, results: &[
         let other = index ^ halving;
         let (peer, mine) = (fold.rank(other), fold.blocks(index, halving));
         let part = |run: &Range<usize>| held.part((run.start - first) as u32, run.len() as u32);
-        for run in fold.messages(other, halving) {
-            b.send(peer, 0, part(&run));
-        }
         let sums = if halving == 1 { held } else { b.scratch(part(&mine)) };
-        for run in fold.messages(index, halving) {
+        for (sent, kept) in in_turn(fold.messages(other, halving), fold.messages(index, halving)) {
+            sent.into_iter().for_each(|run| b.send(peer, 0, part(&run)));
+            let Some(run) = kept else { continue };
             let (own, at) = (part(&run), run.start - mine.start);
             let arrived = b.scratch(own);
             b.recv_partial(peer, 0, arrived, fold.folded(other, halving));

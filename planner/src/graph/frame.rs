@@ -31,9 +31,9 @@ pub(super) struct Entered {
     pub scratch: Vec<Span>,
     /// By member: its contribution is one rank's input.
     pub raw: Vec<bool>,
-    pub team: u8,
+    pub team: u32,
     /// The plan's number of each of its own stages.
-    pub stages: Vec<u8>,
+    pub stages: Vec<u16>,
     /// Chunks that follow one another do so in the plan too, so that longer messages can be.
     joins: bool,
 }
@@ -46,7 +46,7 @@ impl Frame {
 }
 
 impl Entered {
-    pub fn new(frame: Frame, raw: Vec<bool>, team: u8, stage: u8) -> Entered {
+    pub fn new(frame: Frame, raw: Vec<bool>, team: u32, stage: u16) -> Entered {
         let follows = |pair: &[Span]| {
             pair[0].buffer == pair[1].buffer && pair[0].first + pair[0].count == pair[1].first
         };
