@@ -1,5 +1,7 @@
 //! The work that an algorithm declares, compared with what its plans do.
 
+use std::collections::HashMap;
+
 use super::joined::Joined;
 use super::order::{Rules, run};
 use super::tests::call;
@@ -8,6 +10,7 @@ use crate::choose::{Candidate, PerLink, Work};
 use crate::compile::compile_with;
 use crate::plan::{Node, Plan, Sink, Source};
 use crate::request::Collective;
+use crate::shape::BufferKind;
 use crate::topology::{LinkClass, Topology};
 
 /// What the busiest rank of some plans does.
@@ -79,37 +82,49 @@ fn traffic(call: &Call<'_>, plans: &[Plan], class: LinkClass) -> (f64, f64) {
     (most(&messages), most(&bytes))
 }
 
-/// The longest chain of messages, and of folds.
+/// The longest chain of messages, and the most folds that one after another make a value.
 fn depths(plans: &[Plan]) -> (usize, usize) {
     let joined = Joined::new(plans).expect("joined");
     let order = run(&joined, Rules { tiles: 1, depth: usize::MAX / 2, late: false }).expect("an order");
-    let mut depth = vec![(0, 0); joined.links.len()];
+    let mut waits = vec![0; joined.links.len()];
+    let mut memory: HashMap<(usize, BufferKind, u32), usize> = HashMap::new();
+    let mut messages: Vec<Vec<usize>> = vec![Vec::new(); joined.messages.len()];
+    let mut most = 0;
     for at in order {
         let links = &joined.links[at];
+        let before = (at > joined.lanes[links.lane].start).then(|| waits[at - 1]);
+        let deps = links.deps.iter().map(|dep| waits[*dep]);
+        let arrived = links.received.iter().map(|m| waits[joined.messages[*m].sender] + 1);
+        waits[at] = before.into_iter().chain(deps).chain(arrived).max().unwrap_or(0);
+
         let (plan, node) = joined.node(at);
-        let folds = usize::from(node.sources.len() > 1);
-        let mut most = (0, 0);
-        if at > joined.lanes[links.lane].start {
-            most.0 = depth[at - 1].0;
+        let count = node.extent.count as usize;
+        let mut folds = vec![0; count];
+        let mut received = links.received.iter();
+        for source in plan.sources_of(node) {
+            let of: Vec<usize> = match source {
+                Source::Span { span, .. } => span
+                    .chunks()
+                    .map(|c| memory.get(&(plan.rank, span.buffer, c)).copied().unwrap_or(0))
+                    .collect(),
+                Source::Message { .. } => messages[*received.next().expect("a message")].clone(),
+            };
+            folds.iter_mut().zip(of).for_each(|(a, b)| *a = b.max(*a));
         }
-        for dep in &links.deps {
-            most.0 = most.0.max(depth[*dep].0);
-            most.1 = most.1.max(depth[*dep].1);
+        let one = usize::from(node.sources.len() > 1);
+        folds.iter_mut().for_each(|f| *f += one);
+        most = most.max(folds.iter().copied().max().unwrap_or(0));
+        let mut sent = links.sent.iter();
+        for sink in plan.sinks_of(node) {
+            match sink {
+                Sink::Span(span) => span.chunks().zip(&folds).for_each(|(c, f)| {
+                    memory.insert((plan.rank, span.buffer, c), *f);
+                }),
+                Sink::Message { .. } => messages[*sent.next().expect("a message")] = folds.clone(),
+            }
         }
-        for m in &links.received {
-            let from = depth[joined.messages[*m].sender];
-            most.0 = most.0.max(from.0 + 1);
-            most.1 = most.1.max(from.1);
-        }
-        // A lane's order may stand for a dependency.
-        if at > joined.lanes[links.lane].start
-            && plan.sources_of(node).iter().any(|s| matches!(s, Source::Span { .. }))
-        {
-            most.1 = most.1.max(depth[at - 1].1);
-        }
-        depth[at] = (most.0, most.1 + folds);
     }
-    (depth.iter().map(|d| d.0).max().unwrap_or(0), depth.iter().map(|d| d.1).max().unwrap_or(0))
+    (waits.into_iter().max().unwrap_or(0), most)
 }
 
 #[test]
