@@ -2,11 +2,12 @@
 //! rank passes on one tile the one before it already sends the next.
 //!
 //! *broadcast*: from the root on, round to the rank before it. *reduce*: from rank 0 to the last rank, each adding its own, and
-//! from there to the root, so that every element is folded in rank order whatever the root. Partials cross in the type itself: types
-//! that accumulate in another are rounded at every rank.
+//! from there to the root, so that every element is folded in rank order whatever the root. *all_reduce*: such a reduce to the last
+//! rank, and a broadcast back from it; the two are stages of their own, so that tiles go both ways at once. Partials cross in the
+//! type itself: types that accumulate in another are rounded at every rank.
 //!
-//! Steps: n - 1; reduce one more, unless the last rank is the root. Bytes sent per rank: S. A root in the middle of a reduce
-//! receives 2 S. An element is rounded n - 1 times.
+//! Steps: n - 1; reduce one more, unless the last rank is the root; all_reduce 2(n - 1). Bytes sent per rank: S, all_reduce 2 S. A root
+//! in the middle of a reduce receives 2 S. An element is rounded n - 1 times.
 
 use hcomm_ops::{DType, Rank};
 
@@ -20,7 +21,7 @@ use crate::request::Collective;
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "chain",
     doc: "Every rank passes on to the next what it got from the one before, tile after tile.",
-    collectives: &[Collective::Broadcast, Collective::Reduce],
+    collectives: &[Collective::AllReduce, Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
     pairs: NO_PAIRS,
     rank_order,
@@ -41,6 +42,9 @@ fn work(call: &Call<'_>) -> Work {
     if call.collective == Collective::Broadcast {
         return Work::new(call, Pattern::Neighbours, hops, 1, 1.0).copying(1.0);
     }
+    if call.collective == Collective::AllReduce {
+        return Work::new(call, Pattern::Neighbours, 2 * hops, 2, 2.0).reducing(1.0, hops);
+    }
     let (back, twice) = (call.root != hops, call.root != hops && call.root != 0);
     let received = 1 + usize::from(twice);
     let steps = hops + usize::from(back);
@@ -49,8 +53,30 @@ fn work(call: &Call<'_>) -> Work {
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     match call.collective {
+        Collective::AllReduce => all_reduce(b, call.world, rank),
         Collective::Broadcast => broadcast(b, call, rank),
         _ => reduce(b, call, rank),
+    }
+}
+
+fn all_reduce(b: &mut Builder, world: usize, rank: Rank) {
+    let (own, result, last) = (Span::input(0), Span::output(0), world - 1);
+    let mut sum = own;
+    if rank > 0 {
+        let arrived = b.scratch(own);
+        b.recv_partial(rank - 1, 0, arrived, rank as u64);
+        sum = if rank == last { result } else { b.scratch(own) };
+        b.reduce(&[arrived, own], sum);
+    }
+    if rank < last {
+        b.send(rank + 1, 0, sum);
+    }
+    b.stage(1);
+    if rank < last {
+        b.recv(rank + 1, 0, result);
+    }
+    if rank > 0 {
+        b.send(rank - 1, 0, result);
     }
 }
 

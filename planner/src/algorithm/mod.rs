@@ -16,6 +16,7 @@ mod halving_doubling;
 mod hierarchical;
 mod knomial;
 mod local;
+mod multi_ring;
 mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
@@ -25,6 +26,7 @@ mod recursive_doubling;
 mod recursive_halving;
 mod reduce_broadcast;
 mod ring;
+mod rings;
 mod runs;
 mod scatter_all_gather;
 mod step;
@@ -188,6 +190,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     recursive_halving::ALGORITHM,
     halving_doubling::ALGORITHM,
     ring::ALGORITHM,
+    multi_ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
 ];
