@@ -13,7 +13,7 @@ use hcomm_ops::Rank;
 use super::binomial::Tree;
 use super::bruck;
 use super::group::{Group, ahead, log2_ceil};
-use super::runs::{Run, pieces};
+use super::runs::{Run, doublings, pieces};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -54,13 +54,30 @@ fn work(call: &Call<'_>) -> Work {
     }
     let message = |from, to, chunks| tally.message(rank(from), rank(to), chunks);
     let once = (n - 1) as f64 / n as f64;
+    // A tree has as many levels as a member can have bits that are set.
+    let levels = n.ilog2() as usize;
     if down {
         bruck::gathered(n, size, message);
-        tally.work(2 * steps, n).copying(1.0)
+        tally.work(waits(n), n).copying(1.0)
     } else {
         bruck::scattered(n, message);
-        tally.work(2 * steps, n).reducing(once, steps)
+        tally.work(bruck::steps_to_scatter(n) + levels, n).reducing(once, steps)
     }
+}
+
+/// How many messages of a broadcast wait for one another.
+fn waits(n: usize) -> usize {
+    let size = |member: usize| Tree::new(n, 0, 0).size(member);
+    let mut ready: Vec<usize> = (0..n).map(|member| member.count_ones() as usize).collect();
+    for (distance, offsets) in doublings(n) {
+        let before = ready.clone();
+        for (member, there) in ready.iter_mut().enumerate() {
+            if size(member) < offsets.end {
+                *there = before[member].max(1 + before[ahead(member, distance, n)]);
+            }
+        }
+    }
+    ready.into_iter().max().unwrap_or(0)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
