@@ -39,7 +39,7 @@ fn refuses(call: &Call<'_>) -> Option<String> {
 fn work(call: &Call<'_>) -> Work {
     let (steps, n) = (call.world / 2, call.world);
     let mut tally = Tally::new(call);
-    for rank in 0..n {
+    for rank in 0..2 * steps {
         // With the partner at steps 0, 2, 4 and so on, with the other neighbour in between.
         let (with_partner, others) = (steps.div_ceil(2), steps / 2);
         tally.messages(rank, rank ^ 1, with_partner, 2 * with_partner - 1);

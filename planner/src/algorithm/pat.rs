@@ -77,11 +77,14 @@ fn all_gather(b: &mut Builder, trees: &Trees, rank: Rank) {
     let block = |offset: usize| Span::output(behind(rank, offset, n) as u32);
     let held = trees.scratch(b, block);
     b.copy(Span::input(0), block(0));
-    b.copy(Span::input(0), held.part(0, 1));
+    if trees.own_is_joined() {
+        b.copy(Span::input(0), held.part(0, 1));
+    }
     for step in &trees.steps {
         let (to, from) = (ahead(rank, step.distance, n), behind(rank, step.distance, n));
         for message in step.messages(trees, false) {
-            b.send(to, 0, held.part(message.near, message.count));
+            let alone = (message.near, message.count) == (0, 1);
+            b.send(to, 0, if alone { Span::input(0) } else { held.part(message.near, message.count) });
             b.recv(from, 0, held.part(message.far, message.count));
         }
     }
@@ -172,8 +175,14 @@ impl Trees {
     fn copied(&self) -> usize {
         let messages = self.steps.iter().flat_map(|step| step.messages(self, false));
         let joined: Vec<Message> = messages.filter(|message| message.count > 1).collect();
-        let own = 1 + usize::from(joined.iter().any(|message| message.near == 0));
-        own + joined.iter().map(|message| message.count as usize).sum::<usize>()
+        1 + usize::from(self.own_is_joined())
+            + joined.iter().map(|message| message.count as usize).sum::<usize>()
+    }
+
+    /// Whether a message of an all_gather brings a rank's own block with others.
+    fn own_is_joined(&self) -> bool {
+        let mut messages = self.steps.iter().flat_map(|step| step.messages(self, false));
+        messages.any(|message| message.near == 0 && message.count > 1)
     }
 
     /// Blocks that a reduce_scatter copies on a rank: all but those that leave alone, with nothing folded in before.

@@ -67,17 +67,25 @@ fn work(call: &Call<'_>) -> Work {
 
 /// How many messages of a broadcast wait for one another.
 fn waits(n: usize) -> usize {
-    let size = |member: usize| Tree::new(n, 0, 0).size(member);
-    let mut ready: Vec<usize> = (0..n).map(|member| member.count_ones() as usize).collect();
+    // By member: what it has of the blocks from its own on, as ends of runs, and after how many messages.
+    let tree = Tree::new(n, 0, 0);
+    let scattered = |member: usize| vec![(tree.size(member), member.count_ones() as usize)];
+    let mut runs: Vec<Vec<(usize, usize)>> = (0..n).map(scattered).collect();
     for (distance, offsets) in doublings(n) {
-        let before = ready.clone();
-        for (member, there) in ready.iter_mut().enumerate() {
-            if size(member) < offsets.end {
-                *there = before[member].max(1 + before[ahead(member, distance, n)]);
+        for member in 0..n {
+            let lacking = offsets.start.max(tree.size(member))..offsets.end;
+            if lacking.is_empty() {
+                continue;
             }
+            let (from, to) = (lacking.start - distance, lacking.end - distance);
+            let theirs = &runs[ahead(member, distance, n)];
+            let begins = [0].into_iter().chain(theirs.iter().map(|(end, _)| *end));
+            let needed = theirs.iter().zip(begins).filter(|((end, _), begin)| *end > from && *begin < to);
+            let last = needed.map(|((_, waits), _)| *waits).max().unwrap_or(0);
+            runs[member].push((lacking.end, last + 1));
         }
     }
-    ready.into_iter().max().unwrap_or(0)
+    runs.iter().flatten().map(|(_, waits)| *waits).max().unwrap_or(0)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
