@@ -45,16 +45,17 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (steps, n) = (log2_ceil(call.world) as usize, call.world as f64);
+    let n = call.world as f64;
     let mut tally = Tally::new(call);
     match call.collective {
         Collective::AllGather => {
             gathered(call.world, |_| 1, |from, to, blocks| tally.message(from, to, blocks));
-            tally.work(steps, call.world).copying(1.0 / n)
+            tally.work(steps_to_gather(call.world), call.world).copying(1.0 / n)
         }
         Collective::ReduceScatter => {
             scattered(call.world, |from, to, blocks| tally.message(from, to, blocks));
-            tally.work(steps, call.world).reducing((n - 1.0) / n, steps)
+            let rounded = log2_ceil(call.world) as usize;
+            tally.work(steps_to_scatter(call.world), call.world).reducing((n - 1.0) / n, rounded)
         }
         _ => bruck_exchange::work(call),
     }
@@ -102,6 +103,12 @@ pub(super) fn all_gather(
             kept.into_iter().for_each(|run| b.recv(group.rank(from), channel, place(run)));
         }
     }
+}
+
+/// How many messages of an all_gather wait for one another. What the last step sends may be there before the step before.
+fn steps_to_gather(members: usize) -> usize {
+    let waits = |(distance, offsets): (usize, Range<usize>)| log2_ceil(offsets.end - distance) as usize + 1;
+    doublings(members).map(waits).max().unwrap_or(0)
 }
 
 /// What a member that holds the first `held` blocks lacks of some.
@@ -164,6 +171,21 @@ pub(super) fn scattered(members: usize, mut message: impl FnMut(usize, usize, us
             step.messages(from, members).for_each(|run| message(from, to, run.count));
         }
     }
+}
+
+/// How many messages of a reduce_scatter wait for one another.
+pub(super) fn steps_to_scatter(members: usize) -> usize {
+    // By offset: after how many messages the sum is what a member sends on. From block 0 on nothing wraps round.
+    let mut ready = vec![0; members];
+    for step in halvings(members) {
+        let mut last = 0;
+        for run in step.messages(0, members) {
+            let (from, to) = (run.offset, run.offset - step.distance);
+            last = last.max(1 + ready[from..from + run.count].iter().max().copied().unwrap_or(0));
+            ready[to..to + run.count].iter_mut().for_each(|there| *there = last.max(*there));
+        }
+    }
+    ready[0]
 }
 
 /// The most blocks in any message of a reduce_scatter.

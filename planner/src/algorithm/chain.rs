@@ -12,8 +12,9 @@
 use hcomm_ops::{DType, Rank};
 
 use super::group::{ahead, behind};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -39,16 +40,24 @@ fn rank_order(call: &Call<'_>) -> bool {
 
 fn work(call: &Call<'_>) -> Work {
     let hops = call.world - 1;
-    if call.collective == Collective::Broadcast {
-        return Work::new(call, Pattern::Neighbours, hops, 1, 1.0).copying(1.0);
+    let first = if call.collective == Collective::Broadcast { call.root } else { 0 };
+    let mut tally = Tally::new(call);
+    for place in 0..hops {
+        let (from, to) = (ahead(first, place, call.world), ahead(first, place + 1, call.world));
+        tally.message(from, to, 1);
+        if call.collective == Collective::AllReduce {
+            tally.message(to, from, 1);
+        }
     }
-    if call.collective == Collective::AllReduce {
-        return Work::new(call, Pattern::Neighbours, 2 * hops, 2, 2.0).reducing(1.0, hops);
+    match call.collective {
+        Collective::Broadcast => tally.work(hops, 1).copying(1.0),
+        Collective::AllReduce => tally.work(2 * hops, 1).reducing(1.0, hops),
+        _ if call.root == hops => tally.work(hops, 1).reducing(1.0, hops),
+        _ => {
+            tally.message(hops, call.root, 1);
+            tally.work(hops + 1, 1).reducing(1.0, hops)
+        }
     }
-    let (back, twice) = (call.root != hops, call.root != hops && call.root != 0);
-    let received = 1 + usize::from(twice);
-    let steps = hops + usize::from(back);
-    Work::new(call, Pattern::Neighbours, steps, received, received as f64).reducing(1.0, hops)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

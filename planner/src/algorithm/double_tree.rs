@@ -12,9 +12,10 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
+use super::tally::Tally;
 use super::trees::{Child, Trees};
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -33,15 +34,23 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    if call.collective == Collective::AllReduce {
-        let depth = log2_ceil(call.world) as usize;
-        return Work::new(call, Pattern::Everyone, 2 * depth, 4, 2.0).reducing(1.5, depth);
+    let all = call.collective == Collective::AllReduce;
+    let members = if all { Members::all(call.world) } else { Members::but(call.root, call.world) };
+    let mut tally = Tally::new(call);
+    let (down, up) = (call.collective != Collective::Reduce, call.collective != Collective::Broadcast);
+    for (parent, child) in members.edges(call.root).filter(|(parent, child)| parent != child) {
+        if down {
+            tally.message(parent, child, 1);
+        }
+        if up {
+            tally.message(child, parent, 1);
+        }
     }
-    let steps = 1 + log2_ceil(call.world - 1) as usize;
-    let whole = Work::new(call, Pattern::Everyone, steps, 2, 1.0);
+    let depth = log2_ceil(members.trees.members()) as usize;
     match call.collective {
-        Collective::Broadcast => whole.copying(1.0),
-        _ => whole.reducing(1.0, steps),
+        Collective::AllReduce => tally.work(2 * depth, 2).reducing(members.most_folded(), depth),
+        Collective::Broadcast => tally.work(1 + depth, 2).copying(1.0),
+        _ => tally.work(1 + depth, 2).reducing(1.0, 1 + depth),
     }
 }
 
@@ -84,6 +93,24 @@ impl Members {
 
     fn rank(&self, member: usize) -> Rank {
         ahead(self.first, member, self.world)
+    }
+
+    /// All pairs of a parent and its child in either tree; the trees' own roots hang off `root`.
+    fn edges(&self, root: Rank) -> impl Iterator<Item = (Rank, Rank)> {
+        (0..2).flat_map(|tree| (0..self.trees.members()).map(move |member| (tree, member))).map(
+            move |(tree, member)| {
+                let parent = self.trees.node(tree, member).parent;
+                (parent.map_or(root, |parent| self.rank(parent)), self.rank(member))
+            },
+        )
+    }
+
+    /// The most that a member folds, in whole vectors.
+    fn most_folded(&self) -> f64 {
+        let children = |member: usize| -> usize {
+            (0..2).map(|tree| self.trees.node(tree, member).children().count()).sum()
+        };
+        (0..self.trees.members()).map(children).max().unwrap_or(0) as f64 / 2.0
     }
 }
 

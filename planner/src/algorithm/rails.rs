@@ -73,8 +73,11 @@ pub(super) fn work(call: &Call<'_>) -> Work {
     };
     let across = outer.work().scaled(1.0 / g, g);
     match call.collective {
-        // The whole of a rail's blocks is in place before the members of a host gather it.
-        Collective::AllGather => across.then(Work { copied: inside.copied - 1.0 / g, ..inside }),
+        // Blocks that have come across to their places are not copied again.
+        Collective::AllGather if outer.layout().span_chunks == 1 => {
+            across.then(Work { copied: inside.copied - 1.0 / g, ..inside })
+        }
+        Collective::AllGather => across.then(inside),
         Collective::ReduceScatter => inside.then(across),
         _ => {
             let exchanges = g * f64::from(inner.block) / f64::from(outer.block);

@@ -57,11 +57,11 @@ fn work(call: &Call<'_>) -> Work {
         }
     }
     let folding = usize::from(fold.excess > 0);
-    let steps = fold.core.ilog2() as usize;
+    let folds = folding + fold.core.ilog2() as usize;
     // Whoever is at place 0 folds most: the low places stand for two ranks.
     let kept: usize = fold.halvings().map(|halving| fold.blocks(0, halving).len()).sum();
     let folded = (kept + folding * n) as f64 / n as f64;
-    tally.work(steps + 2 * folding, n).reducing(folded, steps + folding)
+    tally.work(fold.steps(), n).reducing(folded, folds)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
@@ -131,6 +131,18 @@ impl Fold {
         let most = if halving == 1 { 1 } else { MAX_SPAN as usize };
         let Range { start, end } = self.blocks(index, halving);
         (start..end).step_by(most).map(move |at| at..end.min(at + most))
+    }
+
+    /// How many messages wait for one another.
+    fn steps(&self) -> usize {
+        let mut ready: Vec<usize> = (0..self.core).map(|place| usize::from(place < self.excess)).collect();
+        for halving in self.halvings() {
+            let before = ready.clone();
+            let waits = |place: usize| before[place].max(1 + before[place ^ halving]);
+            ready = (0..self.core).map(waits).collect();
+        }
+        let back = |place: usize| ready[place] + usize::from(place < self.excess);
+        (0..self.core).map(back).max().unwrap_or(0)
     }
 
     /// How many ranks' inputs the sums have in them that the rank at `index` holds before a step.

@@ -53,26 +53,27 @@ fn verify_all(topology: &Topology) -> usize {
                 if algorithm.supports(&call).is_err() {
                     continue;
                 }
-                let plans = plans_of(&candidate, &call);
-                let what = format!("{collective} by {candidate} in a world of {world}, root {root}");
-                let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
-                // With GPUs less is fused, so that some plans could do without.
-                let exact = topology.gpus().is_empty() || verified.needs_copying;
-                assert_eq!(
-                    verified.needs_copying,
-                    plans[0].buffered && exact,
-                    "{what} says whether it copies"
-                );
-                assert!(verified.order >= claimed_order(algorithm, &call), "{what}: {:?}", verified.order);
-                let widest = plans.iter().flat_map(|p| &p.channels).map(|c| c.index + 1).max().unwrap_or(1);
-                assert_eq!(widest, plans[0].channels_per_pair, "{what} says its channels");
-                let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
-                assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
+                check(&candidate, &call);
                 count += 1;
             }
         }
     }
     count
+}
+
+/// Proves a candidate's plans of a call that it supports, and that its layout says what they are.
+pub(super) fn check(candidate: &Candidate, call: &Call<'_>) {
+    let plans = plans_of(candidate, call);
+    let what = format!("{} by {candidate} in a world of {}, root {}", call.collective, call.world, call.root);
+    let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // With GPUs less is fused, so that some plans could do without.
+    let exact = call.topology.gpus().is_empty() || verified.needs_copying;
+    assert_eq!(verified.needs_copying, plans[0].buffered && exact, "{what} says whether it copies");
+    assert!(verified.order >= claimed_order(candidate.algorithm, call), "{what}: {:?}", verified.order);
+    let widest = plans.iter().flat_map(|p| &p.channels).map(|c| c.index + 1).max().unwrap_or(1);
+    assert_eq!(widest, plans[0].channels_per_pair, "{what} says its channels");
+    let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
+    assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
 }
 
 /// The least order that lets the algorithm serve deterministic calls of every type it says it does.
