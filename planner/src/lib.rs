@@ -35,6 +35,8 @@ pub mod plan;
 pub mod planner;
 pub mod request;
 pub mod shape;
+mod sizing;
+pub mod timeline;
 pub mod topology;
 pub mod verify;
 
@@ -45,5 +47,6 @@ pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, S
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
+pub use timeline::{Model, Timeline, predict};
 pub use topology::Topology;
 pub use verify::{Verified, VerifyError, verify};

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use super::joined::{Edge, Picture, Tie, colour, title};
-use super::sizing::Sizing;
 use super::words;
 use crate::plan::Plan;
+use crate::sizing::Sizing;
 
 /// Draws the slices; with their bytes, where a sizing is given.
 pub fn dot(plans: &[Plan], sizing: Option<&Sizing>) -> String {
@@ -69,7 +69,7 @@ fn node_label(plan: &Plan, id: usize, sizing: Option<&Sizing>) -> String {
     let sinks = list(plan.sinks_of(node).iter().map(|s| words::sink(plan, s)).collect(), ",\n");
     let finish = if node.finish { " !" } else { "" };
     let mut label = format!("{id}: {}{finish}\n{sources}\n-> {sinks}", words::kind(plan.kind_of(node)));
-    if let Some(size) = sizing.and_then(|sizing| sizing.words(plan, node.extent)) {
+    if let Some(size) = sizing.and_then(|sizing| Some(sizing.of(plan)?.load(node.extent)?.words())) {
         let _ = write!(label, "\n{size}");
     }
     label

@@ -3,14 +3,13 @@
 mod dot;
 mod joined;
 pub mod json;
-mod sizing;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
 pub(crate) mod words;
 
+pub use crate::sizing::Sizing;
 pub use dot::dot;
-pub use sizing::Sizing;
 pub use svg::svg;
 pub use text::text;

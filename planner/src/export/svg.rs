@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::joined::{Edge, Picture, Tie, colour, title};
-use super::sizing::Sizing;
 use super::words;
 use crate::plan::{Plan, Sink, Source};
+use crate::sizing::Sizing;
 
 const LEFT: usize = 190;
 const TOP: usize = 56;
@@ -132,7 +132,8 @@ fn node(text: &mut String, (x, y): (usize, usize), plan: &Plan, id: usize, sizin
     let node = &plan.nodes[id];
     let finish = if node.finish { " !" } else { "" };
     let heading = format!("{id}: {}{finish}", words::kind(plan.kind_of(node)));
-    let size = sizing.and_then(|sizing| sizing.words(plan, node.extent)).unwrap_or_default();
+    let size =
+        sizing.and_then(|sizing| Some(sizing.of(plan)?.load(node.extent)?.words())).unwrap_or_default();
     let lines = [heading, chunks(plan, id), size];
     let _ = writeln!(
         text,
