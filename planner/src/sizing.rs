@@ -124,13 +124,17 @@ impl Load {
     }
 }
 
-/// Bytes for people.
+/// Bytes for people: `200 B`, `1.5 KiB`, `64 KiB`.
 pub(crate) fn byte_words(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        0x10_0000..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    let (unit, name) = match bytes {
+        0..1024 => return format!("{bytes} B"),
+        1024..0x10_0000 => (1024, "KiB"),
+        0x10_0000..0x4000_0000 => (0x10_0000, "MiB"),
+        _ => (0x4000_0000, "GiB"),
+    };
+    match bytes % unit {
+        0 => format!("{} {name}", bytes / unit),
+        _ => format!("{:.1} {name}", bytes as f64 / unit as f64),
     }
 }
 

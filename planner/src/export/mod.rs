@@ -1,8 +1,12 @@
 //! Plans for people and other programs: text, DOT, SVG and JSON. Each takes one slice or several joined.
 
 mod dot;
+mod drawing;
+mod geometry;
 mod joined;
 pub mod json;
+mod labels;
+mod route;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -11,5 +15,6 @@ pub(crate) mod words;
 
 pub use crate::sizing::Sizing;
 pub use dot::dot;
+pub use drawing::Drawing;
 pub use svg::svg;
 pub use text::text;
