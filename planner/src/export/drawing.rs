@@ -121,9 +121,3 @@ impl Critical {
         self.edges.contains(&(edge.from, edge.to, matches!(edge.tie, Tie::Message(_))))
     }
 }
-impl Drawing<'_> {
-    /// Soon.
-    pub fn html(&self) -> String {
-        format!("{:?}", self.measured)
-    }
-}

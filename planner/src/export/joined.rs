@@ -109,7 +109,8 @@ impl<'a> Picture<'a> {
 
     /// The number of a node of a rank's slice, if that is among these.
     pub fn number_of(&self, rank: usize, node: NodeId) -> Option<usize> {
-        let slice = self.plans.iter().position(|plan| plan.rank == rank)?;
+        let is_own = |slice: &usize| self.plans.get(*slice).is_some_and(|plan| plan.rank == rank);
+        let slice = Some(rank).filter(is_own).or_else(|| (0..self.plans.len()).find(is_own))?;
         Some(self.base[slice] + node as usize)
     }
 
@@ -136,7 +137,7 @@ impl<'a> Picture<'a> {
 }
 
 /// Fill colours of lanes, light enough for black text.
-const COLOURS: [&str; 12] = [
+pub(super) const COLOURS: [&str; 12] = [
     "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#8dd3c7", "#fccde5", "#d9d9d9",
     "#ccebc5", "#ffed6f", "#bebada",
 ];

@@ -1,8 +1,9 @@
-//! Plans for people and other programs: text, DOT, SVG and JSON. Each takes one slice or several joined.
+//! Plans for people and other programs: text, DOT, SVG, a page for the browser, and JSON. Each takes one slice or several joined.
 
 mod dot;
 mod drawing;
 mod geometry;
+mod html;
 mod joined;
 pub mod json;
 mod labels;

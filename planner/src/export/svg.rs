@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::drawing::{Critical, Drawing};
-use super::geometry::{BOX, Geometry, LANE_LINE};
+use super::geometry::{BOX, Geometry, LANE_LINE, TOP};
 use super::joined::{Edge, Picture, Tie, colour};
 use super::route::routes;
 use super::words;
@@ -20,23 +20,42 @@ pub fn svg(plans: &[Plan], sizing: Option<&Sizing>) -> String {
 }
 
 impl Drawing<'_> {
-    /// The picture as SVG.
+    /// The picture as SVG, with its heading and legend.
     pub fn svg(&self) -> String {
         let picture = Picture::new(self.plans);
         let geometry = Geometry::of(&picture, self);
         let critical = Critical::of(&picture, self.timeline);
         let mut text = String::new();
-        head(&mut text, &geometry, self);
-        for (slice, plan) in self.plans.iter().enumerate() {
-            band(&mut text, &geometry, plan, slice);
-        }
-        edges(&mut text, &picture, &geometry, &critical);
-        for at in 0..picture.len() {
-            node(&mut text, &picture, &geometry, at, critical.has_node(at));
-        }
+        let height = geometry.bottom + LEGEND;
+        open(
+            &mut text,
+            (0, geometry.width, height),
+            &format!(" width=\"{}\" height=\"{height}\"", geometry.width),
+        );
+        heading(&mut text, self);
+        body(&mut text, &picture, &geometry, &critical);
         legend(&mut text, &geometry, critical.has_any());
         text.push_str("</svg>\n");
         text
+    }
+}
+
+/// The picture alone, for a page that has its own heading and legend.
+pub(super) fn bare(picture: &Picture<'_>, geometry: &Geometry, critical: &Critical) -> String {
+    let mut text = String::new();
+    open(&mut text, (TOP - 8, geometry.width, geometry.bottom + 16 - TOP), "");
+    body(&mut text, picture, geometry, critical);
+    text.push_str("</svg>");
+    text
+}
+
+fn body(text: &mut String, picture: &Picture<'_>, geometry: &Geometry, critical: &Critical) {
+    for (slice, plan) in picture.plans.iter().enumerate() {
+        band(text, geometry, plan, slice);
+    }
+    edges(text, picture, geometry, critical);
+    for at in 0..picture.len() {
+        node(text, picture, geometry, at, critical.has_node(at));
     }
 }
 
@@ -59,17 +78,22 @@ const DEP: Stroke = Stroke { class: "dep", colour: "#3d3d3d", width: 1.1 };
 const MESSAGE: Stroke = Stroke { class: "message", colour: "#1f5fbf", width: 1.6 };
 const CRITICAL: Stroke = Stroke { class: "critical", colour: "#d62728", width: 2.8 };
 
-fn head(text: &mut String, geometry: &Geometry, drawing: &Drawing<'_>) {
-    let (width, height) = (geometry.width, geometry.bottom + LEGEND);
+/// Begins a picture that shows so much from a top edge on.
+fn open(text: &mut String, (top, width, height): (usize, usize, usize), size: &str) {
     let markers: String = [LANE, DEP, MESSAGE, CRITICAL].iter().map(marker).collect();
     let _ = writeln!(
         text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n\
-         <defs>\n{markers}</defs>\n\
-         <rect class=\"page\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
-         <text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"bold\">{}</text>\n\
-         <text class=\"quiet\" x=\"16\" y=\"46\" font-size=\"12\" fill=\"#555555\">{}</text>",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"{size} viewBox=\"0 {top} {width} {height}\" \
+         font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n<defs>\n{markers}</defs>\n\
+         <rect class=\"page\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
+    );
+}
+
+fn heading(text: &mut String, drawing: &Drawing<'_>) {
+    let _ = writeln!(
+        text,
+        "<text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"bold\">{}</text>\n\
+         <text x=\"16\" y=\"46\" font-size=\"12\" fill=\"#555555\">{}</text>",
         escaped(&drawing.title()),
         escaped(&drawing.subtitle())
     );
