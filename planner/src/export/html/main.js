@@ -2,6 +2,9 @@
 
 const root = document.documentElement;
 
+/** What the marks on runs mean. */
+const LEGEND = ["in a run: node · tile", "red: critical path of the whole call"];
+
 function fail(what) {
   root.dataset.error = String(what);
 }
@@ -49,7 +52,7 @@ function connect(model, graph, times, details) {
   for (const button of document.querySelectorAll("button")) button.addEventListener("click", does[button.dataset.do]);
   document.getElementById("scale")?.addEventListener("change", (event) => times.setSameScale(event.target.checked));
   const note = document.getElementById("times-note");
-  if (note) note.textContent = model.times.map((each) => each.note).join(" · ");
+  if (note) note.textContent = [...model.times.map((each) => each.note), ...LEGEND].join(" · ");
   addEventListener("pointermove", (event) => placeBeside(details, event));
 }
 

@@ -2,7 +2,9 @@
 
 const GUTTER = 190;
 const AXIS = 22;
-const ROW = 15;
+/** Heights of a row, between which it is as high as there is room. */
+const LEAST_ROW = 15;
+const MOST_ROW = 24;
 const RANK_GAP = 9;
 
 class Times {
@@ -11,7 +13,7 @@ class Times {
     this.model = model;
     this.marked = { node: -1, tile: -1 };
     this.isSameScale = true;
-    this.rows = rowsOf(model);
+    this.rows = rowsOf(model, section.clientHeight - AXIS);
     this.surface = new Surface(section.querySelector("canvas"), (context, width, height) => this.paint(context, width, height));
     listen(section, {
       drag: (dx, dy) => this.show({ ...this.view, start: this.view.start - dx / this.breadth() / this.view.zoom, top: this.view.top - dy }),
@@ -71,7 +73,7 @@ class Times {
   /** The node and tile of the run at a place, or -1 for both. */
   runAt(px, py) {
     const y = py - AXIS + this.view.top;
-    const row = py > AXIS && px >= GUTTER ? this.rows.list.find((row) => y >= row.y && y < row.y + ROW) : undefined;
+    const row = py > AXIS && px >= GUTTER ? this.rows.list.find((row) => y >= row.y && y < row.y + this.rows.high) : undefined;
     if (!row) return [-1, -1];
     const { runs } = row.times;
     const [scale, slack] = [this.scaleOf(row.times), 2];
@@ -93,18 +95,18 @@ class Times {
   paint(context, width, height) {
     const ink = colours();
     const { top } = this.view;
+    this.paintAxes(context, ink, width, height);
     context.save();
     context.beginPath();
     context.rect(0, AXIS, width, height - AXIS);
     context.clip();
     for (const row of this.rows.list) {
       const y = row.y - top + AXIS;
-      if (y > height || y + ROW < AXIS) continue;
+      if (y > height || y + this.rows.high < AXIS) continue;
       this.paintRow(context, ink, row, y, width);
     }
     this.paintNames(context, ink, height);
     context.restore();
-    this.paintAxes(context, ink, width, height);
   }
 
   paintRow(context, ink, row, y, width) {
@@ -113,10 +115,12 @@ class Times {
     const lane = times.lanes[slice][number];
     const { perNs, left } = this.scaleOf(times);
     context.fillStyle = ink.band;
-    context.fillRect(GUTTER, y, width - GUTTER, ROW - 1);
+    context.globalAlpha = 0.7;
+    context.fillRect(GUTTER, y, width - GUTTER, this.rows.high - 1);
+    context.globalAlpha = 1;
     context.save();
     context.beginPath();
-    context.rect(GUTTER, y, width - GUTTER, ROW);
+    context.rect(GUTTER, y, width - GUTTER, this.rows.high);
     context.clip();
     const fill = this.model.colours[number % this.model.colours.length];
     let painted = -1;
@@ -139,12 +143,12 @@ class Times {
   }
 
   paintRun(context, ink, times, run, { from, breadth, y, fill, isMarked }) {
-    const high = ROW - 3;
+    const high = this.rows.high - 3;
     context.fillStyle = fill;
     context.fillRect(from, y + 1, breadth, high);
     if (times.why[run]) {
       context.fillStyle = ink.critical;
-      context.fillRect(from, y + high - 1, breadth, 2.5);
+      context.fillRect(from, y + high - 2, breadth, 3);
     }
     if (breadth > 4) {
       context.strokeStyle = ink["box-line"];
@@ -156,13 +160,19 @@ class Times {
       context.lineWidth = 2.4;
       context.strokeRect(from, y + 1, breadth, high);
     }
-    if (breadth > 42) {
-      context.fillStyle = "#15181d";
-      context.font = "10px Helvetica, Arial, sans-serif";
-      const { runs } = times;
-      const words = `${this.model.nodes.id[runs.node[run]]} ${this.model.kinds[this.model.nodes.kind[runs.node[run]]]} · tile ${runs.tile[run]}`;
-      context.fillText(breadth > 130 ? words : `${this.model.nodes.id[runs.node[run]]} · ${runs.tile[run]}`, Math.max(from, GUTTER) + 4, y + 10);
-    }
+    if (breadth > 14) this.paintWords(context, times.runs, run, from, breadth, y + high / 2 + 4);
+  }
+
+  /** As much of node, kind and tile as there is room for. */
+  paintWords(context, runs, run, from, breadth, y) {
+    const node = runs.node[run];
+    const { id, kind } = this.model.nodes;
+    const [short, tile] = [String(id[node]), runs.tile[run]];
+    const words = breadth > 130 ? `${short} ${this.model.kinds[kind[node]]} · tile ${tile}` : breadth > 40 ? `${short} · ${tile}` : short;
+    context.fillStyle = "#15181d";
+    context.font = "10px Helvetica, Arial, sans-serif";
+    const left = Math.max(from, GUTTER) + 3;
+    if (from + breadth - left > 10) context.fillText(words, left, y);
   }
 
   /** The names of ranks and lanes, and which rows were measured. */
@@ -171,21 +181,22 @@ class Times {
     context.fillRect(0, AXIS, GUTTER - 2, height);
     for (const row of this.rows.list) {
       const y = row.y - this.view.top + AXIS;
-      if (y > height || y + ROW < 0) continue;
+      const middle = y + this.rows.high / 2;
+      if (y > height || y + this.rows.high < 0) continue;
       context.font = "bold 11px Helvetica, Arial, sans-serif";
       context.fillStyle = ink.ink;
-      if (row.isFirst) context.fillText(`rank ${this.model.ranks[row.slice].rank}`, 10, y + 11);
+      if (row.isFirst) context.fillText(`rank ${this.model.ranks[row.slice].rank}`, 10, middle + 4);
       context.font = "11px Helvetica, Arial, sans-serif";
       if (row.isFirstOfLane) {
         context.fillStyle = this.model.colours[row.lane % this.model.colours.length];
-        context.fillRect(64, y + 3, 8, 8);
+        context.fillRect(64, middle - 4, 8, 8);
         context.fillStyle = ink.ink;
-        context.fillText(this.model.ranks[row.slice].lanes[row.lane], 76, y + 11, this.model.measured ? 58 : 108);
+        context.fillText(this.model.ranks[row.slice].lanes[row.lane], 76, middle + 4, this.model.measured ? 58 : 108);
       }
       if (this.model.measured) {
         context.fillStyle = ink.quiet;
         context.font = "10px Helvetica, Arial, sans-serif";
-        context.fillText(row.times === this.model.measured ? "measured" : "predicted", 138, y + 11);
+        context.fillText(row.times === this.model.measured ? "measured" : "predicted", 138, middle + 3);
       }
     }
   }
@@ -228,21 +239,24 @@ class Times {
   }
 }
 
-/** A row per rank, lane and kind of times, and the height of all. */
-function rowsOf(model) {
+/** A row per rank, lane and kind of times, as high as suits `room`; and the height of all. */
+function rowsOf(model, room) {
   const list = [];
+  const count = model.ranks.reduce((sum, rank) => sum + rank.lanes.length, 0) * model.times.length;
+  const gaps = model.ranks.length * (RANK_GAP + 3) + 12;
+  const high = Math.floor(Math.min(MOST_ROW, Math.max(LEAST_ROW, (room - gaps) / count)));
   let y = 4;
   model.ranks.forEach((rank, slice) => {
     rank.lanes.forEach((_, lane) => {
       model.times.forEach((times, i) => {
         list.push({ slice, lane, times, y, isFirst: lane === 0 && i === 0, isFirstOfLane: i === 0 });
-        y += ROW;
+        y += high;
       });
       if (model.times.length > 1) y += 3;
     });
     y += RANK_GAP;
   });
-  return { list, height: y };
+  return { list, high, height: y };
 }
 
 /** The first place in a lane whose run ends at `time` or later. Runs of a lane do not overlap. */
