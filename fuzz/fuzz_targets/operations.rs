@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use hcomm_engine::bindings::{Binding, Buffers, InPlace};
 use hcomm_engine::call::Call;
-use hcomm_engine::execution::{Execution, Progress, WINDOWS};
+use hcomm_engine::execution::{Execution, PORTS, Progress, WINDOWS};
 use hcomm_ops::{DType, ReduceOp};
-use hcomm_planner::plan::MAX_CHANNELS;
 use hcomm_planner::{Collective, Planner, Request, Topology};
 use hcomm_transports::sim::{SimConfig, SimNet};
 use hcomm_transports::{AnyWire, WireConfig};
@@ -23,8 +22,7 @@ fuzz_target!(|program: &[u8]| {
     let mut bytes = rest.iter().copied().chain(std::iter::repeat(7));
     let calls: Vec<(bool, u64)> =
         rest.iter().take(WINDOWS as usize).map(|b| (b % 2 == 0, u64::from(*b) * 3)).collect();
-    let ports = WINDOWS as u16 * MAX_CHANNELS as u16;
-    let wire = WireConfig { ports, depth: 2, slot_bytes: 256 };
+    let wire = WireConfig { ports: PORTS, depth: 2, slot_bytes: 256 };
     let seed = rest.iter().fold(u64::from(head), |seed, b| seed.wrapping_mul(31).wrapping_add(u64::from(*b)));
     let (mut net, mut wires) = SimNet::new(world, wire, SimConfig::default(), seed);
     let mut ranks: Vec<Vec<Flight>> = (0..world).map(|rank| start(rank, world, &calls)).collect();

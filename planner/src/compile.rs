@@ -4,7 +4,7 @@ use hcomm_ops::Rank;
 
 use crate::algorithm::{ALGORITHMS, Algorithm, Call};
 use crate::check::RequestError;
-use crate::choose::Choice;
+use crate::choose::{Candidate, Choice};
 use crate::freeze::freeze;
 use crate::pass;
 use crate::plan::Plan;
@@ -60,8 +60,8 @@ pub fn compile(
     let world = topology.world();
     request.check_at(rank, world)?;
     let call = Call::new(request, world, topology);
-    let algorithm = select(request, &call, choice)?;
-    Ok(compile_with(algorithm, &call, rank))
+    let candidate = select(request, &call, choice)?;
+    Ok(compile_with(candidate.algorithm, &call.with_channels(candidate.channels), rank))
 }
 
 /// Compiles the plans of all ranks, such as `verify` takes. Only the common part of the call counts.
@@ -72,8 +72,9 @@ pub fn compile_all(request: &Request, topology: &Topology, choice: &Choice) -> R
     let world = topology.world();
     request.check(world)?;
     let call = Call::new(request, world, topology);
-    let algorithm = select(request, &call, choice)?;
-    Ok((0..world).map(|rank| compile_with(algorithm, &call, rank)).collect())
+    let candidate = select(request, &call, choice)?;
+    let call = call.with_channels(candidate.channels);
+    Ok((0..world).map(|rank| compile_with(candidate.algorithm, &call, rank)).collect())
 }
 
 /// Compiles one rank's plan by a given algorithm, which must support the call.
@@ -83,36 +84,43 @@ pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -
     freeze(&graph, &placement, algorithm, call)
 }
 
-/// The pinned algorithm, or the best one.
-pub(crate) fn select(
-    request: &Request,
-    call: &Call<'_>,
-    choice: &Choice,
-) -> Result<&'static Algorithm, PlanError> {
+/// The pinned candidate, or the best one.
+pub(crate) fn select(request: &Request, call: &Call<'_>, choice: &Choice) -> Result<Candidate, PlanError> {
     match &request.algorithm {
         Some(name) => pinned(name, call),
         None => choice.pick(call, request.full_bytes(call.world)).ok_or_else(|| {
-            let reasons = ALGORITHMS.iter().filter(|a| a.collectives.contains(&call.collective));
-            let reasons = reasons.filter_map(|a| Some(format!("'{}' {}", a.name, a.supports(call).err()?)));
+            let reasons = Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective));
+            let reasons = reasons.filter_map(|c| Some(format!("'{c}' {}", c.supports(call).err()?)));
             unsupported(call, String::new(), reasons.collect::<Vec<_>>().join(", "))
         }),
     }
 }
 
-fn pinned(name: &str, call: &Call<'_>) -> Result<&'static Algorithm, PlanError> {
-    let algorithm = Algorithm::named(name).ok_or_else(|| PlanError::UnknownAlgorithm {
-        name: name.to_owned(),
+/// The candidate that `NAME` or `NAME:CHANNELS` names; without channels, the fewest that serve the call.
+fn pinned(pin: &str, call: &Call<'_>) -> Result<Candidate, PlanError> {
+    let (name, channels) = match pin.split_once(':') {
+        Some((name, channels)) => (name, channels.parse().ok()),
+        None => (pin, None),
+    };
+    let algorithm = Algorithm::named(name).filter(|_| channels.is_some() || name == pin);
+    let algorithm = algorithm.ok_or_else(|| PlanError::UnknownAlgorithm {
+        name: pin.to_owned(),
         known: ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "),
     })?;
-    match algorithm.supports(call) {
-        Ok(()) => Ok(algorithm),
-        Err(reason) => Err(unsupported(call, format!(" by '{name}'"), format!("it {reason}"))),
+    let candidate = |channels| Candidate { algorithm, channels };
+    let fewest = || algorithm.channels.iter().copied().find(|c| candidate(*c).supports(call).is_ok());
+    let candidate = candidate(channels.or_else(fewest).unwrap_or(algorithm.channels[0]));
+    match candidate.supports(call) {
+        Ok(()) => Ok(candidate),
+        Err(reason) => Err(unsupported(call, format!(" by '{pin}'"), format!("it {reason}"))),
     }
 }
 
 fn unsupported(call: &Call<'_>, by: String, reason: String) -> PlanError {
-    let able = ALGORITHMS.iter().filter(|a| a.supports(call).is_ok()).map(|a| a.name);
-    let mut alternatives = able.collect::<Vec<_>>().join(", ");
+    let able = Candidate::all().filter(|c| c.supports(call).is_ok()).map(|c| c.algorithm.name);
+    let mut able: Vec<_> = able.collect();
+    able.dedup();
+    let mut alternatives = able.join(", ");
     if alternatives.is_empty() {
         alternatives = "(none)".to_owned();
     }
@@ -130,7 +138,8 @@ impl std::fmt::Display for Call<'_> {
             crate::algorithm::Variant::Listed => ", counts per rank",
             crate::algorithm::Variant::Local => ", counts known to their ranks only",
         };
-        write!(f, " of {} in a world of {}{variant}", self.dtype, self.world)
+        let deterministic = if self.deterministic { ", deterministic" } else { "" };
+        write!(f, " of {} in a world of {}{variant}{deterministic}", self.dtype, self.world)
     }
 }
 

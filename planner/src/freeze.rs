@@ -19,7 +19,7 @@ fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     for number in [call.world, call.root, layout.parts as usize, layout.span_chunks as usize] {
         hash.number(number as u64);
     }
-    hash.bytes(&[layout.channels, u8::from(layout.buffered), u8::from(layout.even)]);
+    hash.bytes(&[call.channels, layout.channels, u8::from(layout.buffered), u8::from(layout.even)]);
     hash.number(layout.salt);
     hash.finish()
 }
@@ -40,6 +40,7 @@ pub(crate) fn freeze(graph: &Graph, placement: &Placement, algorithm: &Algorithm
         span_chunks: layout.span_chunks,
         buffered: layout.buffered,
         even: layout.even,
+        channels_per_pair: layout.channels,
         channels: freezing.channels.clone(),
         lanes: freezing.lanes(),
         nodes: Vec::with_capacity(graph.ops.node_count()),

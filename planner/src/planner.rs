@@ -3,7 +3,7 @@
 use hcomm_ops::Rank;
 
 use crate::algorithm::{Call, Variant};
-use crate::choose::{Choice, Costs};
+use crate::choose::{Candidate, Choice, Costs};
 use crate::compile::{PlanError, compile, select};
 use crate::plan::Plan;
 use crate::request::{Collective, Request};
@@ -23,6 +23,8 @@ pub struct PlanKey {
     pub collective: Collective,
     /// Registry name of the algorithm.
     pub algorithm: &'static str,
+    /// Channels that it spreads its bytes over.
+    pub channels: u8,
     /// The special rank.
     pub root: Rank,
     /// Who knows the counts.
@@ -54,9 +56,9 @@ impl Planner {
         let world = self.topology.world();
         request.check(world)?;
         let call = Call::new(request, world, &self.topology);
-        let algorithm = select(request, &call, &self.choice)?;
+        let Candidate { algorithm, channels } = select(request, &call, &self.choice)?;
         let Request { collective, root, .. } = *request;
-        Ok(PlanKey { collective, algorithm: algorithm.name, root, variant: call.variant })
+        Ok(PlanKey { collective, algorithm: algorithm.name, channels, root, variant: call.variant })
     }
 
     /// Compiles rank `rank`'s plan of a request.

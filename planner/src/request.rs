@@ -123,14 +123,24 @@ pub struct Request {
     pub counts: Counts,
     /// The special rank; 0 where there is none.
     pub root: Rank,
-    /// A pinned algorithm, by its registry name; `None` lets the planner choose.
+    /// A pinned algorithm, by its registry name, or `NAME:CHANNELS`; `None` lets the planner choose.
     pub algorithm: Option<Arc<str>>,
+    /// The result is the left fold over the ranks in the accumulate type, rounded once, whatever the algorithm.
+    pub deterministic: bool,
 }
 
 impl Request {
     /// A call of even counts by the planner's own choice of algorithm.
     pub fn new(collective: Collective, dtype: DType, op: ReduceOp, count: u64) -> Self {
-        Request { collective, dtype, op, counts: Counts::Even(count), root: 0, algorithm: None }
+        Request {
+            collective,
+            dtype,
+            op,
+            counts: Counts::Even(count),
+            root: 0,
+            algorithm: None,
+            deterministic: false,
+        }
     }
 
     /// The same with another root.
@@ -141,6 +151,11 @@ impl Request {
     /// The same with a pinned algorithm.
     pub fn with_algorithm(self, name: &str) -> Self {
         Request { algorithm: Some(name.into()), ..self }
+    }
+
+    /// The same, folded in rank order.
+    pub fn deterministic(self) -> Self {
+        Request { deterministic: true, ..self }
     }
 }
 

@@ -18,15 +18,19 @@ pub struct CallArguments {
     /// The special rank of broadcast, reduce, gather and scatter
     #[arg(long, value_name = "RANK", default_value = "0")]
     pub root: Rank,
-    /// The algorithm, in place of the planner's choice
+    /// The algorithm, in place of the planner's choice, as NAME or NAME:CHANNELS
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
+    /// Whether the result must be the left fold over the ranks, rounded once
+    #[arg(long)]
+    pub deterministic: bool,
 }
 
 impl CallArguments {
     /// The request of `count` elements per block.
     pub fn request(&self, count: u64) -> Request {
         let request = Request::new(self.collective, self.dtype, self.op, count).with_root(self.root);
+        let request = Request { deterministic: self.deterministic, ..request };
         match &self.algorithm {
             Some(name) => request.with_algorithm(name),
             None => request,
@@ -71,7 +75,8 @@ mod tests {
         ];
         for (collective, bytes, count, full) in cases {
             let (dtype, op) = (DType::F32, ReduceOp::Sum);
-            let call = CallArguments { collective, dtype, op, root: 0, algorithm: None };
+            let call =
+                CallArguments { collective, dtype, op, root: 0, algorithm: None, deterministic: false };
             assert_eq!(call.count(bytes, 3), count, "{collective}");
             assert_eq!(call.full_bytes(count, 3), full, "{collective}");
         }

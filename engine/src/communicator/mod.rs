@@ -54,6 +54,7 @@ struct Options {
     priority: i32,
     deadline: Option<Duration>,
     after: Vec<Arc<Operation>>,
+    deterministic: bool,
 }
 
 struct Inner {
@@ -138,6 +139,13 @@ impl Communicator {
         self.with(|options| options.after.extend(works.iter().map(|work| work.ticket().0)))
     }
 
+    /// A handle whose reductions are the left fold over the ranks in the accumulate type, rounded once, whatever the size,
+    /// algorithm, tiles and transport; `HCOMM_DETERMINISTIC` asks it of all. All ranks must call through such a handle alike.
+    #[must_use]
+    pub fn deterministic(&self) -> Communicator {
+        self.with(|options| options.deterministic = true)
+    }
+
     /// The plan that a call of this request will run on this rank.
     ///
     /// # Errors
@@ -208,6 +216,9 @@ impl Communicator {
 
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
+        if let Some(outcome) = self.run_again(ask, &mut buffers) {
+            return outcome;
+        }
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() => {
                 let _span = self.span(&call).entered();
@@ -222,6 +233,30 @@ impl Communicator {
                 Err(refused.into())
             }
         }
+    }
+
+    /// Makes a call that is the last one once more, with the same or other buffers of the same length: nothing of it has to
+    /// be looked up or checked again.
+    #[inline]
+    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
+        let is_usual = self.options.is_usual() && !self.options.deterministic && ask.counts.is_none();
+        if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
+            return None;
+        }
+        let Inner { rank, world, domain, .. } = &*self.inner;
+        let dtype = buffers.dtype().ok()??;
+        let binding = Binding { collective: ask.collective, rank: *rank, world: *world, root: ask.root };
+        let spans = buffers.spans(binding).ok()?;
+        let outcome = domain.run_again(&spans, |last| {
+            let call = last.call();
+            let Request { collective, dtype: last_dtype, op, root, .. } = call.request;
+            let is_same = (collective, last_dtype, root) == (ask.collective, dtype, ask.root) && op == ask.op;
+            call.is_repeatable
+                && is_same
+                && last.bound_bytes() == (spans.input_bytes(), spans.output_bytes())
+                && matches!(call.request.counts, Counts::Even(_))
+        });
+        outcome.map(|outcome| outcome.map_err(Error::Failed))
     }
 
     /// Starts a call; what is refused comes out of the result.
@@ -268,7 +303,9 @@ impl Communicator {
         };
         let algorithm = self.inner.settings.algorithm.of(ask.collective).cloned();
         let Ask { collective, op, root, .. } = *ask;
-        let request = Request { collective, dtype, op, counts, root, algorithm };
+        let deterministic =
+            collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic);
+        let request = Request { collective, dtype, op, counts, root, algorithm, deterministic };
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_ops::{Rank, RawSpan};
-use hcomm_planner::plan::MAX_CHANNELS;
 use hcomm_transports::{AnyWire, Arrival, Key, Room, Wire, Word};
 
 use super::peers::Peers;
 use crate::error::Failure;
-use crate::execution::{WINDOWS, Wires};
+use crate::execution::{PORTS, Wires};
 use crate::operation::Operation;
 
 /// The port, after those of the windows.
-pub(crate) const PORT: u16 = WINDOWS as u16 * MAX_CHANNELS as u16;
+pub(crate) const PORT: u16 = PORTS;
 
 /// What may wait unmatched, per peer; beyond it the peer's sends wait.
 const MAX_EARLY_BYTES: usize = 4 << 20;

@@ -292,7 +292,13 @@ impl Program {
             false => after,
         };
         let operation = operations[rank].clone();
-        core.submit(Submission { number, execution: Some(execution), operation, after, claims: Vec::new() });
+        core.submit(Submission {
+            number,
+            execution: Some(Box::new(execution)),
+            operation,
+            after,
+            claims: Vec::new(),
+        });
         true
     }
 
@@ -395,7 +401,7 @@ fn run_alone(request: &Request, in_place: bool, switches: Vec<Option<usize>>, ch
     let mut inline: Vec<Option<Execution>> = Vec::new();
     for rank in 0..world {
         let (number, mut execution) = group.execution(rank, request, &operand.spans(rank, world));
-        assert!(group.cores[rank].admits(number), "the first call");
+        assert!(group.cores[rank].admits(number, execution.call()), "the first call");
         group.cores[rank].pass(number, &mut execution);
         inline.push(Some(execution));
     }
@@ -405,7 +411,7 @@ fn run_alone(request: &Request, in_place: bool, switches: Vec<Option<usize>>, ch
         for rank in 0..world {
             let Some(mut execution) = inline[rank].take() else { continue };
             if switches[rank].is_some_and(|limit| advances[rank] >= limit) {
-                group.cores[rank].insert(number, execution, operations[rank].clone());
+                group.cores[rank].insert(number, Box::new(execution), operations[rank].clone());
                 moved = true;
                 continue;
             }

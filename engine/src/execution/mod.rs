@@ -12,6 +12,7 @@ mod tests;
 use std::sync::Arc;
 
 use hcomm_ops::{Rank, StableBuffer};
+use hcomm_planner::Plan;
 use hcomm_planner::plan::NodeId;
 use hcomm_transports::{AnyWire, Wire, Word};
 
@@ -19,8 +20,22 @@ use crate::bindings::Spans;
 use crate::call::Call;
 use crate::memory::Memory;
 
-/// Operations that a communicator may have in flight: operation n uses window n modulo this.
+/// Sets of ports that a communicator has on every wire: operation n uses window n modulo this, and the ones after it where
+/// its plan has more channels than one window.
 pub const WINDOWS: u64 = 8;
+
+/// Ports of a window, a channel each.
+pub const WINDOW_CHANNELS: u16 = 4;
+
+/// Ports of all windows.
+pub const PORTS: u16 = WINDOWS as u16 * WINDOW_CHANNELS;
+
+/// The windows that operation `number` needs for its plan's channels.
+#[inline]
+pub(crate) fn windows(number: u64, plan: &Plan) -> impl Iterator<Item = usize> + Clone + use<> {
+    let count = u64::from(u16::from(plan.channels_per_pair).div_ceil(WINDOW_CHANNELS)).max(1);
+    (0..count).map(move |i| ((number + i) % WINDOWS) as usize)
+}
 
 /// The wires of a rank, by peer.
 pub type Wires = [Option<AnyWire>];
@@ -94,6 +109,18 @@ impl Execution {
     pub fn restart(&mut self, call: Arc<Call>, number: u64) {
         self.call = call;
         self.begin(number);
+    }
+
+    /// Takes up the same call again.
+    #[inline]
+    pub fn repeat(&mut self, number: u64) {
+        self.state.restart(&self.call, number);
+    }
+
+    /// Bytes of input and output that it was given.
+    #[inline]
+    pub fn bound_bytes(&self) -> (u64, u64) {
+        (self.memory.input.bytes(), self.memory.output.bytes())
     }
 
     /// Gives it the caller's buffers, whose sizes have been checked against the call.

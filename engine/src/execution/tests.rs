@@ -54,6 +54,7 @@ fn plan() -> Plan {
         span_chunks: 1,
         buffered: false,
         even: false,
+        channels_per_pair: 1,
         channels: vec![Channel { peer: 2, direction: Direction::In, index: 0 }],
         lanes: (0..3).map(lane).collect(),
         nodes: vec![node(0, 0..0, output(2)), node(1, 0..1, output(1)), node(2, 1..2, output(2))],

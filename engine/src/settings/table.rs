@@ -61,6 +61,8 @@ settings! {
         "paces what a rank sends over TCP, to imitate a slower link; 0 does not pace";
     algorithm: AlgorithmPins = AlgorithmPins::default(), "HCOMM_ALGORITHM", Range::ANY, AGREED,
         "algorithms to use in place of the planner's choice, by collective";
+    deterministic: bool = false, "HCOMM_DETERMINISTIC", Range::ANY, AGREED,
+        "whether every reduction is the left fold over the ranks, rounded once, whatever its size and algorithm";
     deadline: Duration = Duration::from_secs(600), "HCOMM_DEADLINE", Range::from_to(MS, 30 * DAY), LOCAL,
         "how long an operation may take before it fails with the names of the ranks that it waits for";
     stall_warning: Duration = Duration::from_secs(10), "HCOMM_STALL_WARNING", Range::from_to(MS, 30 * DAY).or_zero(), LOCAL,

@@ -11,7 +11,7 @@ use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
 use super::recursive_doubling::MAX_SPAN;
-use super::{Algorithm, Call, Layout, serves_all};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -22,6 +22,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     doc: "A tree in which the number of ranks reached doubles at every step.",
     collectives: &[Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses: serves_all,
     layout,
     work,

@@ -10,7 +10,7 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
-use super::{Algorithm, Call, Layout, serves_all};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, in_rank_order, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -27,6 +27,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
         Collective::Gather,
         Collective::Scatter,
     ],
+    channels: ONE_CHANNEL,
+    rank_order: in_rank_order,
     refuses: serves_all,
     layout: |_| Layout::of(1),
     work,

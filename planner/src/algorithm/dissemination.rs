@@ -7,7 +7,7 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
-use super::{Algorithm, Call, Layout, serves_all};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -17,6 +17,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "dissemination",
     doc: "In round k every rank tells the one 2^k places on who has arrived.",
     collectives: &[Collective::Barrier],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses: serves_all,
     layout: |call| Layout { buffered: call.world == 2, ..Layout::of(1) },
     work,

@@ -12,7 +12,7 @@ use std::hash::Hasher;
 use hcomm_ops::Rank;
 
 use super::group::Group;
-use super::{Algorithm, Call, Layout, ring};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, ring};
 use crate::choose::{PerLink, Work};
 use crate::graph::Builder;
 use crate::hash::Fnv;
@@ -23,6 +23,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "hierarchical",
     doc: "Reduces inside each host, then across hosts, and gathers inside.",
     collectives: &[Collective::AllReduce],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses,
     layout,
     work,

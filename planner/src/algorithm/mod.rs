@@ -51,18 +51,27 @@ pub struct Call<'a> {
     pub world: usize,
     /// Where they are.
     pub topology: &'a Topology,
+    /// The result must be the left fold over the ranks.
+    pub deterministic: bool,
+    /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
+    pub channels: u8,
 }
 
 impl<'a> Call<'a> {
-    /// The common part of a request.
+    /// The common part of a request, on one channel.
     pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
         let variant = match request.counts {
             Counts::Even(_) => Variant::Even,
             Counts::Listed(_) => Variant::Listed,
             Counts::Local { .. } => Variant::Local,
         };
-        let Request { collective, dtype, op, root, .. } = *request;
-        Call { collective, dtype, op, root, variant, world, topology }
+        let Request { collective, dtype, op, root, deterministic, .. } = *request;
+        Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1 }
+    }
+
+    /// The same, over so many channels.
+    pub fn with_channels(self, channels: u8) -> Call<'a> {
+        Call { channels, ..self }
     }
 }
 
@@ -99,6 +108,10 @@ pub struct Algorithm {
     pub doc: &'static str,
     /// The collectives it carries out.
     pub collectives: &'static [Collective],
+    /// The numbers of channels that it can spread its bytes over, ascending: `Call::channels` is one of them.
+    pub channels: &'static [u8],
+    /// Whether a reduction is the left fold over the ranks in the accumulate type, as `deterministic` asks.
+    pub rank_order: fn(&Call<'_>) -> bool,
     /// Why it cannot serve a call of one of its collectives, if so.
     pub refuses: fn(&Call<'_>) -> Option<String>,
     /// Its parameters for a call.
@@ -134,8 +147,14 @@ impl Algorithm {
             let names = self.collectives.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
             return Err(format!("does {names}, not {}", call.collective));
         }
+        if !self.channels.contains(&call.channels) {
+            return Err(format!("runs over {:?} channels, not {}", self.channels, call.channels));
+        }
         if let Some(reason) = (self.refuses)(call) {
             return Err(reason);
+        }
+        if call.deterministic && call.collective.reduces() && call.world > 1 && !(self.rank_order)(call) {
+            return Err("does not fold in rank order, as deterministic asks".to_owned());
         }
         let layout = self.layout(call);
         if layout.even && call.variant != Variant::Even {
@@ -169,6 +188,19 @@ impl Algorithm {
 /// Whether a type is only reduced by plans that round an element once.
 pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
     matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
+}
+
+/// For algorithms that spread nothing.
+const ONE_CHANNEL: &[u8] = &[1];
+
+/// Every fold takes the ranks in order, all at once.
+fn in_rank_order(_: &Call<'_>) -> bool {
+    true
+}
+
+/// Folds as they come, which only two ranks cannot tell from rank order.
+fn only_of_two(call: &Call<'_>) -> bool {
+    call.world == 2
 }
 
 /// Refuses nothing.

@@ -6,7 +6,7 @@
 use hcomm_ops::Rank;
 
 use super::group::behind;
-use super::{Algorithm, Call, Layout, serves_all};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -16,6 +16,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "pairwise",
     doc: "Ranks pair up, another pair at each step, and exchange blocks.",
     collectives: &[Collective::AllToAll],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses: serves_all,
     layout: |_| Layout { buffered: true, ..Layout::of(1) },
     work,

@@ -9,7 +9,7 @@
 use hcomm_ops::Rank;
 
 use super::group::power_of_two_below;
-use super::{Algorithm, Call, Layout};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -23,6 +23,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "recursive_doubling",
     doc: "In step k ranks that differ in bit k exchange all they have.",
     collectives: &[Collective::AllReduce, Collective::AllGather],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses,
     layout,
     work,

@@ -10,7 +10,7 @@
 use hcomm_ops::Rank;
 
 use super::group::{Group, behind};
-use super::{Algorithm, Call, Layout, serves_all};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -20,6 +20,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "ring",
     doc: "Blocks travel from each rank to the next, summed or kept on the way.",
     collectives: &[Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter],
+    channels: ONE_CHANNEL,
+    rank_order: only_of_two,
     refuses: serves_all,
     layout,
     work,

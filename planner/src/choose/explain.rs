@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::{Choice, Line, Work};
-use crate::algorithm::{ALGORITHMS, Algorithm, Call};
+use super::{Candidate, Choice, Line, Work};
+use crate::algorithm::Call;
 use crate::compile::{PlanError, select};
 use crate::request::Request;
 use crate::topology::Topology;
 
-/// One algorithm that can serve the call.
+/// One candidate that can serve the call.
 struct Row {
-    algorithm: &'static Algorithm,
+    candidate: Candidate,
     work: Work,
     line: Line,
 }
@@ -26,8 +26,8 @@ pub fn explain(request: &Request, topology: &Topology, choice: &Choice) -> Resul
     let chosen = select(request, &call, choice)?;
     let bytes = request.full_bytes(world);
     let mut text = match bytes {
-        Some(bytes) => format!("{call}, {bytes} bytes: {}", chosen.name),
-        None => format!("{call}: {}", chosen.name),
+        Some(bytes) => format!("{call}, {bytes} bytes: {chosen}"),
+        None => format!("{call}: {chosen}"),
     };
     text.push_str(if request.algorithm.is_some() { " (pinned)\n\n" } else { "\n\n" });
     let rows = rows(&call, choice, chosen, bytes.unwrap_or(0));
@@ -37,14 +37,14 @@ pub fn explain(request: &Request, topology: &Topology, choice: &Choice) -> Resul
     Ok(text)
 }
 
-fn rows(call: &Call<'_>, choice: &Choice, chosen: &Algorithm, bytes: u64) -> Vec<Row> {
-    let able = ALGORITHMS.iter().filter(|a| a.supports(call).is_ok());
-    let row = |algorithm: &'static Algorithm| {
-        let work = (algorithm.work)(call);
-        Row { algorithm, work, line: choice.costs().line(&work) }
+fn rows(call: &Call<'_>, choice: &Choice, chosen: Candidate, bytes: u64) -> Vec<Row> {
+    let able = Candidate::all().filter(|candidate| candidate.supports(call).is_ok());
+    let row = |candidate: Candidate| {
+        let work = candidate.work(call);
+        Row { candidate, work, line: choice.costs().line(&work) }
     };
     let mut rows: Vec<Row> = able.map(row).collect();
-    let key = |row: &Row| (row.algorithm.name != chosen.name, row.line.at(bytes));
+    let key = |row: &Row| (row.candidate != chosen, row.line.at(bytes));
     rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
     rows
 }
@@ -61,7 +61,7 @@ fn table(text: &mut String, rows: &[Row], bytes: u64) {
         let _ = writeln!(
             text,
             "{:<20} {:>9.1} us {:>6} {:>9} {sent:>13} {:>9}  {}",
-            row.algorithm.name,
+            row.candidate,
             row.line.at(bytes) / 1000.0,
             work.steps.local + work.steps.remote,
             (work.messages.local + work.messages.remote).round(),
@@ -73,7 +73,7 @@ fn table(text: &mut String, rows: &[Row], bytes: u64) {
 
 /// What a row costs beside the first one, largest part first.
 fn reason(row: &Row, winner: &Row, bytes: u64) -> String {
-    if row.algorithm.name == winner.algorithm.name {
+    if row.candidate == winner.candidate {
         return "chosen".to_owned();
     }
     let fixed = row.line.fixed_ns - winner.line.fixed_ns;
@@ -87,9 +87,9 @@ fn reason(row: &Row, winner: &Row, bytes: u64) -> String {
 }
 
 fn refusals(text: &mut String, call: &Call<'_>) {
-    for algorithm in ALGORITHMS.iter().filter(|a| a.collectives.contains(&call.collective)) {
-        if let Err(reason) = algorithm.supports(call) {
-            let _ = writeln!(text, "{:<20} cannot: {reason}", algorithm.name);
+    for candidate in Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective)) {
+        if let Err(reason) = candidate.supports(call) {
+            let _ = writeln!(text, "{candidate:<20} cannot: {reason}");
         }
     }
 }

@@ -16,49 +16,93 @@ use crate::algorithm::{ALGORITHMS, Algorithm, Call, Variant, is_eight_bit_float}
 use crate::request::Collective;
 use crate::topology::Topology;
 
-/// The best algorithm for every size of one class of call.
+/// An algorithm and its parameters: what a call is compiled by.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Channels that it spreads its bytes over.
+    pub channels: u8,
+}
+
+impl Candidate {
+    /// All candidates of all algorithms, supported or not.
+    pub fn all() -> impl Iterator<Item = Candidate> {
+        ALGORITHMS.iter().flat_map(|algorithm| {
+            algorithm.channels.iter().map(move |channels| Candidate { algorithm, channels: *channels })
+        })
+    }
+
+    /// Whether it can serve a call; the error says why not.
+    pub fn supports(&self, call: &Call<'_>) -> Result<(), String> {
+        self.algorithm.supports(&call.with_channels(self.channels))
+    }
+
+    /// What it asks of the busiest rank.
+    pub fn work(&self, call: &Call<'_>) -> Work {
+        (self.algorithm.work)(&call.with_channels(self.channels))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        (self.algorithm.name, self.channels) == (other.algorithm.name, other.channels)
+    }
+}
+
+impl std::fmt::Display for Candidate {
+    /// `ring`, or `multi_ring:2` where the algorithm has a choice of channels: as a request pins it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.algorithm.channels {
+            [_] => f.pad(self.algorithm.name),
+            _ => f.pad(&format!("{}:{}", self.algorithm.name, self.channels)),
+        }
+    }
+}
+
+/// The best candidate for every size of one class of call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thresholds {
-    /// (smallest bytes, index into [`ALGORITHMS`]), ascending; the first one begins at 0.
-    steps: Vec<(u64, usize)>,
+    /// (smallest bytes, candidate), ascending; the first one begins at 0.
+    steps: Vec<(u64, Candidate)>,
 }
 
 impl Thresholds {
-    /// The lower envelope of the lines, each the cost of an algorithm: (index, cost).
-    fn envelope(lines: &[(usize, Line)]) -> Thresholds {
+    /// The lower envelope of the lines, each the cost of a candidate.
+    fn envelope(lines: &[(Candidate, Line)]) -> Thresholds {
         let key = |line: &Line| (line.fixed_ns, line.byte_ns);
         let least = lines
             .iter()
             .min_by(|(_, a), (_, b)| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
         let mut steps = Vec::new();
-        let mut best = least.map(|(index, line)| (0, *index, *line));
-        while let Some((from, index, line)) = best {
-            steps.push((from, index));
+        let mut best = least.map(|(candidate, line)| (0, *candidate, *line));
+        while let Some((from, candidate, line)) = best {
+            steps.push((from, candidate));
             best = next_crossing(lines, &line, from);
         }
         Thresholds { steps }
     }
 
-    /// The best algorithm at so many bytes.
-    pub fn at(&self, bytes: u64) -> Option<&'static Algorithm> {
+    /// The best candidate at so many bytes.
+    pub fn at(&self, bytes: u64) -> Option<Candidate> {
         let after = self.steps.partition_point(|(from, _)| *from <= bytes);
-        self.steps[..after].last().map(|(_, index)| &ALGORITHMS[*index])
+        self.steps[..after].last().map(|(_, candidate)| *candidate)
     }
 
-    /// (smallest bytes, name of the algorithm that is best from there on), ascending.
-    pub fn steps(&self) -> impl Iterator<Item = (u64, &'static str)> + '_ {
-        self.steps.iter().map(|(from, index)| (*from, ALGORITHMS[*index].name))
+    /// (smallest bytes, the candidate that is best from there on), ascending.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, Candidate)> + '_ {
+        self.steps.iter().copied()
     }
 }
 
-/// Where a line that grows more slowly first goes below this one: (bytes, index, line).
-fn next_crossing(lines: &[(usize, Line)], line: &Line, from: u64) -> Option<(u64, usize, Line)> {
+/// Where a line that grows more slowly first goes below this one: (bytes, candidate, line).
+fn next_crossing(lines: &[(Candidate, Line)], line: &Line, from: u64) -> Option<(u64, Candidate, Line)> {
     let slower = lines.iter().filter(|(_, other)| other.byte_ns < line.byte_ns);
-    let crossings = slower.map(|(index, other)| {
+    let crossings = slower.map(|(candidate, other)| {
         let bytes = (other.fixed_ns - line.fixed_ns) / (line.byte_ns - other.byte_ns);
-        ((bytes.ceil() as u64).max(from + 1), *index, *other)
+        ((bytes.ceil() as u64).max(from + 1), *candidate, *other)
     });
-    let order = |a: &(u64, usize, Line), b: &(u64, usize, Line)| {
+    let order = |a: &(u64, Candidate, Line), b: &(u64, Candidate, Line)| {
         a.0.cmp(&b.0).then(a.2.byte_ns.total_cmp(&b.2.byte_ns))
     };
     crossings.min_by(order).filter(|(bytes, ..)| *bytes < u64::MAX)
@@ -71,19 +115,31 @@ struct Class {
     variant: Variant,
     /// Each element may be rounded only once.
     round_once: bool,
+    deterministic: bool,
 }
 
 impl Class {
     fn of(call: &Call<'_>) -> Class {
         let round_once = call.collective.reduces() && is_eight_bit_float(call.dtype);
-        Class { collective: call.collective, variant: call.variant, round_once }
+        Class {
+            collective: call.collective,
+            variant: call.variant,
+            round_once,
+            deterministic: call.deterministic,
+        }
     }
 
     fn all() -> impl Iterator<Item = Class> {
         let variants = [Variant::Even, Variant::Listed, Variant::Local];
         Collective::ALL.into_iter().flat_map(move |collective| {
             variants.into_iter().flat_map(move |variant| {
-                [false, true].map(|round_once| Class { collective, variant, round_once })
+                let flags = [(false, false), (false, true), (true, false), (true, true)];
+                flags.map(|(round_once, deterministic)| Class {
+                    collective,
+                    variant,
+                    round_once,
+                    deterministic,
+                })
             })
         })
     }
@@ -98,6 +154,8 @@ impl Class {
             variant: self.variant,
             world: topology.world(),
             topology,
+            deterministic: self.deterministic,
+            channels: 1,
         }
     }
 }
@@ -118,7 +176,7 @@ impl Choice {
     }
 
     /// The best algorithm for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
-    pub fn pick(&self, call: &Call<'_>, bytes: Option<u64>) -> Option<&'static Algorithm> {
+    pub fn pick(&self, call: &Call<'_>, bytes: Option<u64>) -> Option<Candidate> {
         self.thresholds(call)?.at(bytes.unwrap_or(0))
     }
 
@@ -133,10 +191,10 @@ impl Choice {
     }
 }
 
-/// The cost of every algorithm that supports a call.
-fn scored(call: &Call<'_>, costs: &Costs) -> Vec<(usize, Line)> {
-    let able = ALGORITHMS.iter().enumerate().filter(|(_, a)| a.supports(call).is_ok());
-    able.map(|(index, algorithm)| (index, costs.line(&(algorithm.work)(call)))).collect()
+/// The cost of every candidate that supports a call.
+fn scored(call: &Call<'_>, costs: &Costs) -> Vec<(Candidate, Line)> {
+    let able = Candidate::all().filter(|candidate| candidate.supports(call).is_ok());
+    able.map(|candidate| (candidate, costs.line(&candidate.work(call)))).collect()
 }
 
 #[cfg(test)]
@@ -156,12 +214,11 @@ mod tests {
         }
     }
 
-    fn check_minimal(choice: &Choice, call: &Call<'_>, lines: &[(usize, Line)]) {
+    fn check_minimal(choice: &Choice, call: &Call<'_>, lines: &[(Candidate, Line)]) {
         for shift in 0..40 {
             let bytes = (1_u64 << shift) - 1;
             let least = lines.iter().map(|(_, line)| line.at(bytes)).reduce(f64::min);
-            let picked =
-                choice.pick(call, Some(bytes)).map(|a| choice.costs().line(&(a.work)(call)).at(bytes));
+            let picked = choice.pick(call, Some(bytes)).map(|c| choice.costs().line(&c.work(call)).at(bytes));
             match (least, picked) {
                 (Some(least), Some(picked)) => assert!(picked <= least * 1.000_001 + 1.0, "{call} {bytes}"),
                 (least, picked) => assert_eq!(least, picked, "{call}"),

@@ -82,7 +82,17 @@ mod tests {
                 for collective in algorithm.collectives {
                     let (world, topology) = (topology.world(), &topology);
                     let (dtype, op, variant) = (DType::F32, ReduceOp::Sum, Variant::Even);
-                    let call = Call { collective: *collective, dtype, op, root: 1, variant, world, topology };
+                    let call = Call {
+                        collective: *collective,
+                        dtype,
+                        op,
+                        root: 1,
+                        variant,
+                        world,
+                        topology,
+                        deterministic: false,
+                        channels: 1,
+                    };
                     if algorithm.supports(&call).is_err() {
                         continue;
                     }

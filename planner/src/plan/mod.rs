@@ -17,7 +17,7 @@ use crate::request::Collective;
 use crate::shape::BufferKind;
 
 /// Channels that a pair of ranks may have in one direction within one plan.
-pub const MAX_CHANNELS: usize = 4;
+pub const MAX_CHANNELS: usize = 32;
 
 /// Index of a node within its plan.
 pub type NodeId = u32;
@@ -212,6 +212,8 @@ pub struct Plan {
     pub buffered: bool,
     /// Right only where all blocks are equally long.
     pub even: bool,
+    /// The most channels that any pair of ranks has in one direction: every channel's index is below it, in all slices.
+    pub channels_per_pair: u8,
     /// The ends this rank holds.
     pub channels: Vec<Channel>,
     /// Where the nodes run.

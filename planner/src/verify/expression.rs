@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use hcomm_ops::Rank;
 
+use super::FoldOrder;
+
 /// An expression's number.
 pub(super) type Id = usize;
 
@@ -93,6 +95,38 @@ impl Expressions {
     /// Whether it is input chunk `chunk` of rank `rank`.
     pub fn is(&self, id: Id, rank: Rank, chunk: u32) -> bool {
         self.list[id] == Expression::Raw { rank, chunk }
+    }
+
+    /// How a complete fold of all ranks came about. Two operands have no order of their own, so they count as in order.
+    pub fn fold_order(&self, id: Id) -> FoldOrder {
+        match &self.list[id] {
+            Expression::Raw { .. } => FoldOrder::AtOnce,
+            Expression::Fold(operands) if self.are_ranks_from_0(operands) => FoldOrder::AtOnce,
+            Expression::Fold(_) if self.is_chain(id) => FoldOrder::RankByRank,
+            Expression::Fold(_) => FoldOrder::Any,
+        }
+    }
+
+    fn are_ranks_from_0(&self, operands: &[Id]) -> bool {
+        let is_rank =
+            |id: Id, rank: Rank| matches!(self.list[id], Expression::Raw { rank: r, .. } if r == rank);
+        let in_order = |operands: &[Id]| operands.iter().enumerate().all(|(rank, id)| is_rank(*id, rank));
+        in_order(operands) || matches!(*operands, [a, b] if in_order(&[b, a]))
+    }
+
+    /// Whether each fold takes in the next ranks, one or more, after all before them.
+    fn is_chain(&self, id: Id) -> bool {
+        let Expression::Fold(operands) = &self.list[id] else { return false };
+        if self.are_ranks_from_0(operands) {
+            return true;
+        }
+        let is_raw = |id: &Id| self.is_raw(*id);
+        let Some(at) = operands.iter().position(|id| !is_raw(id)) else { return false };
+        let mut rest = operands.clone();
+        let before = rest.remove(at);
+        let first = self.contributions(before);
+        let next = |(i, id): (usize, &Id)| self.holds_rank(*id, first + i) && is_raw(id);
+        (at == 0 || operands.len() == 2) && rest.iter().enumerate().all(next) && self.is_chain(before)
     }
 
     /// In words, such as `((0 + 1) + 2) of chunk 3`.

@@ -52,6 +52,19 @@ pub struct Verified {
     pub messages: usize,
     /// The plan is right only where sends are copied.
     pub needs_copying: bool,
+    /// In which order the contributions to every result are folded.
+    pub order: FoldOrder,
+}
+
+/// How a reduction's results come about, the least orderly one of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FoldOrder {
+    /// In some order, the same on all ranks of an all_reduce.
+    Any,
+    /// Rank after rank, from the left; partials are rounded to the type in between.
+    RankByRank,
+    /// All ranks in order in one fold, which rounds once. Also where nothing is folded.
+    AtOnce,
 }
 
 /// Proves the slices of all ranks, in rank order, for channels that hold `depth` messages.
@@ -71,8 +84,10 @@ pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
         return Err(VerifyError::NeedsCopying(chain));
     }
     race::check(&joined, &order)?;
+    let mut fold_order = FoldOrder::AtOnce;
     for in_place in [false, true] {
-        result::check(&joined, &order, in_place)?;
+        fold_order = fold_order.min(result::check(&joined, &order, in_place)?);
     }
-    Ok(Verified { nodes: joined.links.len(), messages: joined.messages.len(), needs_copying })
+    let (nodes, messages) = (joined.links.len(), joined.messages.len());
+    Ok(Verified { nodes, messages, needs_copying, order: fold_order })
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use hcomm_ops::Rank;
 
+use super::FoldOrder;
 use super::error::{Chain, VerifyError};
 use super::expression::{BadFold, Expressions, Id};
 use super::joined::{Global, Joined};
@@ -14,7 +15,7 @@ use crate::plan::{Plan, Sink, Source, Span};
 use crate::request::Collective;
 use crate::shape::BufferKind;
 
-pub(super) fn check(joined: &Joined<'_>, order: &[Global], in_place: bool) -> Result<(), VerifyError> {
+pub(super) fn check(joined: &Joined<'_>, order: &[Global], in_place: bool) -> Result<FoldOrder, VerifyError> {
     let mut run = Run::new(joined, in_place);
     for at in order {
         run.carry_out(*at)?;
@@ -22,7 +23,8 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global], in_place: bool) -> Re
     for plan in joined.plans {
         run.check_output(plan)?;
     }
-    run.check_same_order()
+    run.check_same_order()?;
+    Ok(run.fold_order())
 }
 
 /// What a chunk or message holds, and the node that put it there.
@@ -155,6 +157,18 @@ impl<'j, 'a> Run<'j, 'a> {
             return wrong(format!("is {}marked as the last fold", if complete { "not " } else { "" }));
         }
         Ok(())
+    }
+
+    /// The least orderly fold of any output.
+    fn fold_order(&self) -> FoldOrder {
+        if !self.collective.reduces() {
+            return FoldOrder::AtOnce;
+        }
+        let outputs = self.joined.plans.iter().flat_map(|plan| {
+            let blocks = BlockCounts::of(plan.collective, plan.world, plan.rank, plan.root);
+            (0..blocks.output.unwrap_or(0) * plan.parts).filter_map(|chunk| self.output(plan.rank, chunk))
+        });
+        outputs.map(|value| self.expressions.fold_order(value.id)).min().unwrap_or(FoldOrder::AtOnce)
     }
 
     fn output(&self, rank: Rank, chunk: u32) -> Option<Value> {

@@ -21,7 +21,8 @@ pub(super) fn check(plans: &[Plan]) -> Result<(), VerifyError> {
         }
         let common =
             |p: &Plan| (p.collective, p.world, p.root, p.id, p.parts, p.span_chunks, p.buffered, p.even);
-        if common(plan) != common(first) || plan.algorithm != first.algorithm {
+        let same_width = plan.channels_per_pair == first.channels_per_pair;
+        if common(plan) != common(first) || !same_width || plan.algorithm != first.algorithm {
             return Err(VerifyError::Slices(format!("rank {rank}'s parameters differ from rank 0's")));
         }
         slice(plan).map_err(|reason| VerifyError::Malformed { rank, reason })?;
@@ -72,12 +73,16 @@ impl Chunks {
 }
 
 fn channels(plan: &Plan) -> Result<(), String> {
+    if usize::from(plan.channels_per_pair) > MAX_CHANNELS {
+        return Err(format!("{} channels per pair; the limit is {MAX_CHANNELS}", plan.channels_per_pair));
+    }
     for (i, channel) in plan.channels.iter().enumerate() {
         if channel.peer >= plan.world || channel.peer == plan.rank {
             return Err(format!("channel {i} leads to rank {}", channel.peer));
         }
-        if usize::from(channel.index) >= MAX_CHANNELS {
-            return Err(format!("channel {i} has index {}, the limit is {MAX_CHANNELS}", channel.index));
+        if channel.index >= plan.channels_per_pair {
+            let limit = plan.channels_per_pair;
+            return Err(format!("channel {i} has index {}, of {limit} channels per pair", channel.index));
         }
     }
     let mut ends = plan.channels.clone();

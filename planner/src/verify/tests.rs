@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hcomm_ops::{DType, ReduceOp};
 
 use super::*;
-use crate::algorithm::{ALGORITHMS, Call, Variant};
+use crate::algorithm::{ALGORITHMS, Algorithm, Call, Variant};
 use crate::compile::compile_with;
 use crate::graph::Graph;
 use crate::plan::{Direction, Sink, Source, Span};
@@ -21,11 +21,13 @@ pub(super) fn call(collective: Collective, root: usize, topology: &Topology) -> 
         variant: Variant::Even,
         world: topology.world(),
         topology,
+        deterministic: false,
+        channels: 1,
     }
 }
 
 pub(super) fn plans(name: &str, call: &Call<'_>) -> Vec<Plan> {
-    let algorithm = crate::algorithm::Algorithm::named(name).expect("a registered algorithm");
+    let algorithm = Algorithm::named(name).expect("a registered algorithm");
     algorithm.supports(call).expect("a supported call");
     (0..call.world).map(|rank| compile_with(algorithm, call, rank)).collect()
 }
@@ -46,6 +48,9 @@ fn verify_all(topology: &Topology) -> usize {
                 let what = format!("{collective} by {} in a world of {world}, root {root}", algorithm.name);
                 let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(verified.needs_copying, plans[0].buffered, "{what} says whether it needs copying");
+                assert!(verified.order >= claimed_order(algorithm, &call), "{what}: {:?}", verified.order);
+                let widest = plans.iter().flat_map(|p| &p.channels).map(|c| c.index + 1).max().unwrap_or(1);
+                assert_eq!(widest, plans[0].channels_per_pair, "{what} says its channels");
                 let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
                 assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
                 count += 1;
@@ -53,6 +58,16 @@ fn verify_all(topology: &Topology) -> usize {
         }
     }
     count
+}
+
+/// The least order that lets the algorithm serve deterministic calls of every type it says it does.
+fn claimed_order(algorithm: &Algorithm, call: &Call<'_>) -> FoldOrder {
+    let rounding = Call { dtype: DType::BF16, ..*call };
+    match ((algorithm.rank_order)(call), (algorithm.rank_order)(&rounding)) {
+        (_, true) => FoldOrder::AtOnce,
+        (true, false) => FoldOrder::RankByRank,
+        (false, false) => FoldOrder::Any,
+    }
 }
 
 #[test]
@@ -84,7 +99,7 @@ type Traffic = BTreeMap<(usize, usize, u8), [Vec<Vec<Span>>; 2]>;
 
 /// What an algorithm writes, before any pass: the whole graph's messages, as both ends see them.
 fn written(name: &str, call: &Call<'_>) -> Traffic {
-    let algorithm = crate::algorithm::Algorithm::named(name).expect("a registered algorithm");
+    let algorithm = Algorithm::named(name).expect("a registered algorithm");
     let mut traffic = Traffic::new();
     for rank in 0..call.world {
         let graph = algorithm.build(call, rank);
@@ -167,7 +182,7 @@ fn joined_slices_are_exactly_the_whole_graph() {
 fn a_slice_of_a_large_world_is_in_proportion_to_its_own_nodes() {
     let topology = Topology::single_host(4096);
     let call = call(Collective::AllReduce, 0, &topology);
-    let ring = crate::algorithm::Algorithm::named("ring").expect("a registered algorithm");
+    let ring = Algorithm::named("ring").expect("a registered algorithm");
     let plan = compile_with(ring, &call, 17);
     assert_eq!(plan.nodes.len(), 2 * 4096);
     assert_eq!(plan.scratch.len(), 0, "every partial is passed on in a message");

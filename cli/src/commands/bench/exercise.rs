@@ -260,7 +260,14 @@ mod tests {
     use hcomm::{DType, Op, Settings};
 
     fn spec(collective: Collective, is_async: bool) -> Spec {
-        let call = CallArguments { collective, dtype: DType::I32, op: Op::Sum, root: 0, algorithm: None };
+        let call = CallArguments {
+            collective,
+            dtype: DType::I32,
+            op: Op::Sum,
+            root: 0,
+            algorithm: None,
+            deterministic: false,
+        };
         let (ranks, transport, settings) = (None, None, Settings::default());
         let (iters, warmup, checks, format) = (None, None, true, Format::Json);
         Spec { call, ranks, transport, settings, sizes: vec![400], iters, warmup, is_async, checks, format }

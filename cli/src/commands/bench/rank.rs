@@ -92,7 +92,7 @@ mod tests {
     fn only_wrong_elements_are_a_fault() {
         let (collective, dtype, op) = (Collective::AllReduce, DType::F32, Op::Sum);
         let spec = Spec {
-            call: CallArguments { collective, dtype, op, root: 0, algorithm: None },
+            call: CallArguments { collective, dtype, op, root: 0, algorithm: None, deterministic: false },
             ranks: None,
             transport: None,
             settings: Settings::default(),

@@ -100,6 +100,7 @@ impl Spec {
                 || format!("--algorithm: '{name}' is no name of an algorithm; expected one such as ring");
             settings.algorithm = AlgorithmPins::parse(&pin).ok_or_else(|| CommandError::Usage(expected()))?;
         }
+        settings.deterministic |= self.call.deterministic;
         Ok(settings)
     }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hcomm::planner::export::Drawing;
+use hcomm::planner::verify::FoldOrder;
 use hcomm::planner::{self, Verified};
 use hcomm::settings::{Bytes, Settings};
 use hcomm::{Plan, Rank};
@@ -114,13 +115,18 @@ fn verify(plans: &[Plan], depth: usize) -> Result<Verified, CommandError> {
 
 /// What was proved, in words.
 fn words(proof: Option<Verified>, settings: &Settings) -> String {
-    let Some(Verified { nodes, messages, needs_copying }) = proof else {
+    let Some(Verified { nodes, messages, needs_copying, order }) = proof else {
         return format!("not verified: more than {PROVED_WORLD} ranks; --verify does it");
     };
     let copying = if needs_copying { "; right only where messages are copied as they are sent" } else { "" };
+    let order = match order {
+        FoldOrder::Any => "",
+        FoldOrder::RankByRank => "; folded rank by rank",
+        FoldOrder::AtOnce => "; folded in rank order at once",
+    };
     format!(
         "verified: {nodes} nodes, {messages} messages per tile: acyclic, no deadlock with channels {} deep, no races, every output \
-         chunk right in place and apart{copying}",
+         chunk right in place and apart{copying}{order}",
         settings.depth
     )
 }

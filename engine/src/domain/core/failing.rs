@@ -1,14 +1,13 @@
 //! What goes wrong: operations that fail and take later ones with them, peers that are gone, calls that differ between ranks.
 
 use hcomm_ops::Rank;
-use hcomm_planner::plan::MAX_CHANNELS;
 use hcomm_transports::wire::REVOKED_BYTES;
 use hcomm_transports::{AnyWire, Arrival, Key, Wire, Word};
 
-use super::{Core, window};
+use super::Core;
 use crate::domain::notes::Note;
-use crate::domain::p2p::PORT;
 use crate::error::Failure;
+use crate::execution::{PORTS, WINDOW_CHANNELS};
 
 impl Core {
     /// Fails everything from `number` on, and every later submission.
@@ -87,19 +86,18 @@ impl Core {
         let (next, occupied) = (self.next, &self.occupied);
         let wires = self.endpoint.wires.iter_mut().enumerate();
         let mut wires = wires.filter_map(|(rank, wire)| Some((rank, wire.as_mut()?)));
-        let free = || (0..PORT).filter(|port| !occupied[usize::from(*port) / MAX_CHANNELS]);
+        let free = || (0..PORTS).filter(|port| !occupied[usize::from(*port / WINDOW_CHANNELS)]);
         wires.find_map(|(rank, wire)| Some((rank, free().find_map(|port| left_on(wire, port, next))?)))
     }
 
-    /// Whether a message of call `number`, which has ended here, waits next on one of its ports.
+    /// Whether a message of call `number`, which has ended here, waits next on a port.
     fn has_left(&mut self, rank: Rank, number: u64) -> bool {
         let has_ended = !self.entries.iter().any(|(_, entry)| entry.number == number);
-        let first = (window(number) * MAX_CHANNELS) as u16;
         let next = self.next;
         has_ended
-            && self.endpoint.wires[rank].as_mut().is_some_and(|wire| {
-                (first..first + MAX_CHANNELS as u16).any(|port| left_on(wire, port, next) == Some(number))
-            })
+            && self.endpoint.wires[rank]
+                .as_mut()
+                .is_some_and(|wire| (0..PORTS).any(|port| left_on(wire, port, next) == Some(number)))
     }
 
     /// Calls from `number` on were the same to all, but their lengths were not.

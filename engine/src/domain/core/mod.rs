@@ -1,8 +1,9 @@
 //! [`Core`]: everything that the driver moves: wires, the table of operations, their admission and urgency. It is held by
 //! one thread at a time (see `handover`) and never waits; time is an argument.
 //!
-//! **Admission.** Collective n uses window n modulo [`WINDOWS`]: ports, and with them slots, of its own on every wire. It is
-//! admitted in strict number order, when the operation before it in its window has ended here. The lowest unfinished number
+//! **Admission.** Collective n uses window n modulo [`WINDOWS`]: ports, and with them slots, of its own on every wire; a plan of many
+//! channels takes the windows after it too. It is admitted in strict number order, when the operations before it in
+//! its windows have ended here. The lowest unfinished number
 //! is therefore admitted on every rank and has room on every channel, whatever else runs; priorities only order
 //! what is admitted.
 
@@ -22,8 +23,9 @@ use slab::Slab;
 use super::p2p::PointToPoint;
 use super::peers::Peers;
 use super::watch::NO_CALL;
+use crate::call::Call;
 use crate::error::Failure;
-use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS};
+use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS, windows};
 use crate::operation::Operation;
 use crate::profile::Recorder;
 
@@ -32,7 +34,7 @@ pub(crate) struct Submission {
     /// Its place in the communicator's order of calls.
     pub number: u64,
     /// The operation; `None` for a call that was refused: its number passes.
-    pub execution: Option<Execution>,
+    pub execution: Option<Box<Execution>>,
     /// Shared with the submitter.
     pub operation: Arc<Operation>,
     /// Operations that must end well before this one starts.
@@ -54,7 +56,7 @@ pub(crate) struct Local {
 /// One admitted or waiting operation.
 struct Entry {
     number: u64,
-    execution: Execution,
+    execution: Box<Execution>,
     operation: Arc<Operation>,
     after: Vec<Arc<Operation>>,
     claims: Vec<Claim>,
@@ -107,7 +109,8 @@ pub(crate) struct Core {
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
     /// Executions that ended, for their allocations.
-    spare: Vec<Execution>,
+    #[allow(clippy::vec_box, reason = "they are moved in and out, and are large")]
+    spare: Vec<Box<Execution>>,
     /// The first failure; later operations fail with it.
     broken: Option<(u64, Failure)>,
     /// Whether a wire needs system calls to move bytes.
@@ -160,15 +163,27 @@ impl Core {
         self.broken.as_ref().map(|(_, failure)| failure)
     }
 
-    /// An execution whose allocations can be used again.
-    pub fn spare(&mut self) -> Option<Execution> {
-        self.spare.pop()
+    /// An execution of a call, with the allocations of an earlier one.
+    pub fn execution(&mut self, call: &Arc<Call>, number: u64) -> Box<Execution> {
+        match self.spare.pop() {
+            Some(mut execution) => {
+                execution.restart(call.clone(), number);
+                execution
+            }
+            None => Box::new(Execution::new(call.clone(), number)),
+        }
+    }
+
+    /// The execution that ended last, if `is_same` says that it is to be made again.
+    #[inline]
+    pub fn repeat(&mut self, is_same: impl FnOnce(&Execution) -> bool) -> Option<Box<Execution>> {
+        self.spare.pop_if(|execution| is_same(execution))
     }
 
     /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more
     /// than was expected: that is looked for when the next call ends, by when it has arrived.
     #[inline]
-    pub fn ended(&mut self, number: u64, execution: Execution) {
+    pub fn ended(&mut self, number: u64, execution: Box<Execution>) {
         let is_local = matches!(execution.call().request.counts, Counts::Local { .. });
         if let Some(local) = self.unchecked.filter(|_| !is_local) {
             self.check_lengths(local);
@@ -178,15 +193,15 @@ impl Core {
     }
 
     /// Keeps an execution's allocations.
-    fn keep(&mut self, execution: Execution) {
+    fn keep(&mut self, execution: Box<Execution>) {
         if self.spare.len() < WINDOWS as usize {
             self.spare.push(execution);
         }
     }
 
-    /// Whether number `number` would be admitted at once.
-    pub fn admits(&self, number: u64) -> bool {
-        let is_next = self.next == number && !self.occupied[window(number)];
+    /// Whether a call would be admitted at once.
+    pub fn admits(&self, number: u64, call: &Call) -> bool {
+        let is_next = self.next == number && windows(number, &call.plan).all(|window| !self.occupied[window]);
         is_next && self.broken.is_none() && !self.peers.has_refused(number)
     }
 
@@ -213,7 +228,7 @@ impl Core {
     }
 
     /// Puts an operation that has begun outside the table into it.
-    pub fn insert(&mut self, number: u64, execution: Execution, operation: Arc<Operation>) {
+    pub fn insert(&mut self, number: u64, execution: Box<Execution>, operation: Arc<Operation>) {
         self.enter(
             Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() },
             execution,
@@ -267,7 +282,11 @@ impl Core {
     /// Admits what the order and the windows allow.
     fn admit(&mut self) {
         while let Some(first) = self.waiting.first_entry() {
-            if *first.key() != self.next || self.occupied[window(self.next)] {
+            let occupied = &self.occupied;
+            let is_free = |execution: &Execution| {
+                windows(self.next, &execution.call().plan).all(|window| !occupied[window])
+            };
+            if *first.key() != self.next || !first.get().execution.as_deref().is_none_or(is_free) {
                 return;
             }
             let mut submission = first.remove();
@@ -288,8 +307,8 @@ impl Core {
         }
     }
 
-    fn enter(&mut self, submission: Submission, execution: Execution) {
-        self.occupied[window(submission.number)] = true;
+    fn enter(&mut self, submission: Submission, execution: Box<Execution>) {
+        windows(submission.number, &execution.call().plan).for_each(|window| self.occupied[window] = true);
         let key = self.entries.insert(Entry {
             number: submission.number,
             execution,
@@ -357,7 +376,7 @@ impl Core {
         let mut entry = self.entries.remove(key);
         entry.release_claims();
         self.running.retain(|k| *k != key);
-        self.occupied[window(entry.number)] = false;
+        windows(entry.number, &entry.execution.call().plan).for_each(|window| self.occupied[window] = false);
         entry
     }
 
@@ -441,10 +460,6 @@ impl Entry {
 #[inline]
 fn chained(before: u32, fingerprint: u32) -> u32 {
     (before.rotate_left(7) ^ fingerprint).wrapping_mul(0x9e37_79b1)
-}
-
-fn window(number: u64) -> usize {
-    (number % WINDOWS) as usize
 }
 
 /// Whether all have ended well; an error where one has failed.

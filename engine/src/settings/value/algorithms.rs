@@ -35,7 +35,7 @@ impl AlgorithmPins {
 fn pin(text: &str) -> Option<(Collective, Arc<str>)> {
     let (collective, algorithm) = text.split_once('=')?;
     let algorithm = algorithm.trim();
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
     let is_name = (1..=LONGEST_NAME).contains(&algorithm.len()) && algorithm.chars().all(is_word);
     Some((collective.trim().parse().ok()?, is_name.then(|| algorithm.into())?))
 }

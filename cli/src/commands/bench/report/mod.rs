@@ -118,7 +118,7 @@ mod tests {
 
     fn job() -> Job {
         let (collective, dtype, op) = (Collective::AllReduce, DType::F32, Op::Sum);
-        let call = CallArguments { collective, dtype, op, root: 0, algorithm: None };
+        let call = CallArguments { collective, dtype, op, root: 0, algorithm: None, deterministic: false };
         Job { call, world: 4, links: "shm".to_owned(), is_async: false, checks: true, calls: None }
     }
 
