@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hcomm::planner::export;
+use hcomm::planner::export::Drawing;
 use hcomm::{Collective, Communicator, DType, Plan, ReduceOp, Request};
 
 use crate::Outcome;
@@ -30,12 +30,14 @@ pub fn draw(comm: &Communicator, buckets: &[(String, usize)], folder: &Path) -> 
     Ok(drawn)
 }
 
-fn draw_one(slices: &[Plan], name: &str, folder: &Path) -> Outcome<[PathBuf; 2]> {
-    let file = |ending| folder.join(format!("{name}.{ending}"));
-    let (dot, svg) = (file("dot"), file("svg"));
-    fs::write(&dot, export::dot(slices, None))?;
-    fs::write(&svg, export::svg(slices, None))?;
-    Ok([dot, svg])
+/// The picture for Graphviz, the one to look at, and the page.
+fn draw_one(slices: &[Plan], name: &str, folder: &Path) -> Outcome<[PathBuf; 3]> {
+    let drawing = Drawing::new(slices);
+    let drawings = [("dot", drawing.dot()), ("svg", drawing.svg()), ("html", drawing.html())];
+    for (ending, text) in &drawings {
+        fs::write(folder.join(format!("{name}.{ending}")), text)?;
+    }
+    Ok(drawings.map(|(ending, _)| folder.join(format!("{name}.{ending}"))))
 }
 
 #[cfg(test)]
@@ -56,13 +58,12 @@ mod tests {
 
     #[test]
     fn buckets_that_share_a_plan_share_a_drawing() {
-        assert_eq!(names_of([100_000, 100_000]), ["plan.dot", "plan.svg"]);
+        assert_eq!(names_of([100_000, 100_000]), ["plan.dot", "plan.svg", "plan.html"]);
     }
 
     #[test]
     fn different_plans_are_named_after_their_buckets() {
-        let expected =
-            ["plan-feed-forward-0.dot", "plan-feed-forward-0.svg", "plan-head.dot", "plan-head.svg"];
-        assert_eq!(names_of([2, 10_000_000]), expected);
+        let of = |name: &str| ["dot", "svg", "html"].map(|ending| format!("{name}.{ending}"));
+        assert_eq!(names_of([2, 10_000_000]), [of("plan-feed-forward-0"), of("plan-head")].concat());
     }
 }

@@ -57,12 +57,13 @@ impl Drawing<'_> {
 
     /// What stands above the graph: what it is, and the legend.
     fn header(&self, with_critical: bool) -> String {
-        let critical = "<span><i class=\"critical\"></i>critical path</span>";
+        let critical = "<span><i class=\"critical\"></i>critical path of one tile</span>";
         format!(
             "<header>\n<h1>{}</h1>\n<p>{}</p>\n<p class=\"legend\"><span><i class=\"lane\"></i>lane order</span>\
              <span><i class=\"dep\"></i>dependency</span><span><i class=\"message\"></i>message</span>{}\
              <span>fill: lane</span><span>*: a rank's own contribution</span><span>!: the last contribution is in</span></p>\n\
-             <nav><button data-do=\"fit\">fit</button><button data-do=\"in\">+</button><button data-do=\"out\">−</button></nav>\n\
+             <nav><button data-do=\"fit\">fit</button><button data-do=\"in\">+</button><button data-do=\"out\">−</button>\
+             <small>wheel: zoom · drag: move · click: keep</small></nav>\n\
              </header>\n",
             escaped(&self.title()),
             escaped(&self.subtitle()),

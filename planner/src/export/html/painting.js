@@ -81,6 +81,7 @@ class PaintedGraph {
     else this.paintStraight(context, ink, seen, scale);
     this.paintNodes(context, ink, seen, scale);
     context.restore();
+    if (x > 18) this.paintRanks(context, ink, height);
   }
 
   paintBands(context, ink, seen, scale) {
@@ -96,6 +97,24 @@ class PaintedGraph {
       context.font = `bold ${size}px Helvetica, Arial, sans-serif`;
       context.fillText(`rank ${rank}`, 18, top + size + 4, 150);
       if (scale >= TEXT_SCALE) this.paintLanes(context, ink, top, lanes);
+    }
+  }
+
+  /** Which ranks are seen, at the left edge, where their names are out of sight. */
+  paintRanks(context, ink, height) {
+    const { scale, y } = this.view;
+    let free = 0;
+    context.font = "bold 11px Helvetica, Arial, sans-serif";
+    for (const { rank, top, height: high } of this.model.ranks) {
+      const middle = (top + high / 2 - y) * scale;
+      if (middle < free || middle > height) continue;
+      free = middle + 15;
+      context.fillStyle = ink.page;
+      context.globalAlpha = 0.85;
+      context.fillRect(0, middle - 8, 52, 15);
+      context.globalAlpha = 1;
+      context.fillStyle = ink.ink;
+      context.fillText(`rank ${rank}`, 5, middle + 4);
     }
   }
 

@@ -13,11 +13,12 @@ class Times {
     this.model = model;
     this.marked = { node: -1, tile: -1 };
     this.isSameScale = true;
-    this.rows = rowsOf(model, section.clientHeight - AXIS);
+    this.rows = rowsOf(model, innerHeight * 0.4);
+    section.style.height = `${this.rows.height + AXIS + (model.times.length > 1 ? 20 : 6)}px`;
     this.surface = new Surface(section.querySelector("canvas"), (context, width, height) => this.paint(context, width, height));
     listen(section, {
       drag: (dx, dy) => this.show({ ...this.view, start: this.view.start - dx / this.breadth() / this.view.zoom, top: this.view.top - dy }),
-      wheel: (px, py, factor) => this.zoomAt(px, factor),
+      wheel: (px, py, factor, dy) => (dy ? this.show({ ...this.view, top: this.view.top + dy }) : this.zoomAt(px, factor)),
       point: (px, py) => pointAt(...(px === undefined ? [-1, -1] : this.runAt(px, py))),
       click: (px, py) => select(...this.runAt(px, py)),
     });
@@ -95,7 +96,7 @@ class Times {
   paint(context, width, height) {
     const ink = colours();
     const { top } = this.view;
-    this.paintAxes(context, ink, width, height);
+    this.paintAbove(context, ink, width, height);
     context.save();
     context.beginPath();
     context.rect(0, AXIS, width, height - AXIS);
@@ -106,7 +107,9 @@ class Times {
       this.paintRow(context, ink, row, y, width);
     }
     this.paintNames(context, ink, height);
+    this.paintPlace(context, ink, width, height - AXIS);
     context.restore();
+    if (this.hasTwoScales()) this.paintBelow(context, ink, width, height);
   }
 
   paintRow(context, ink, row, y, width) {
@@ -201,21 +204,34 @@ class Times {
     }
   }
 
-  /** One axis above; where the scales differ, the predicted one's below it. */
-  paintAxes(context, ink, width, height) {
+  /** Which part of all rows is seen, at the right edge. */
+  paintPlace(context, ink, width, height) {
+    const all = this.rows.height;
+    if (all <= height) return;
+    context.fillStyle = ink.quiet;
+    context.globalAlpha = 0.5;
+    context.fillRect(width - 6, AXIS + (this.view.top / all) * height, 4, Math.max(12, (height / all) * height));
+    context.globalAlpha = 1;
+  }
+
+  hasTwoScales() {
+    return !this.isSameScale && this.model.times.length > 1;
+  }
+
+  /** The axis of all times, or of the measured ones, and its lines down the rows. */
+  paintAbove(context, ink, width, height) {
     context.fillStyle = ink.page;
     context.fillRect(0, 0, width, AXIS);
-    const differs = !this.isSameScale && this.model.times.length > 1;
     this.paintAxis(context, ink, this.model.times[0], width, 12, height);
-    if (differs) {
-      context.fillStyle = ink.page;
-      context.fillRect(0, height - 16, width, 16);
-      this.paintAxis(context, ink, this.model.times[1], width, height - 4, 0);
-    }
-    context.fillStyle = ink.quiet;
-    context.textAlign = "left";
-    context.fillText(differs ? "measured" : "", 10, 13);
-    context.fillText(differs ? "predicted" : "", 10, height - 4);
+    if (this.hasTwoScales()) context.fillText("measured", 10, 12);
+  }
+
+  /** The axis of the predicted times, where it is another. */
+  paintBelow(context, ink, width, height) {
+    context.fillStyle = ink.page;
+    context.fillRect(0, height - 16, width, 16);
+    this.paintAxis(context, ink, this.model.times[1], width, height - 4, 0);
+    context.fillText("predicted", 10, height - 4);
   }
 
   paintAxis(context, ink, times, width, y, height) {
@@ -235,6 +251,7 @@ class Times {
         context.globalAlpha = 1;
       }
     }
+    context.fillStyle = ink.quiet;
     context.textAlign = "left";
   }
 }

@@ -41,7 +41,8 @@ function colours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** Calls `drag(dx, dy)`, `wheel(x, y, factor)`, `point(x, y)` (or with no place when the pointer leaves) and `click(x, y)`. */
+/** Calls `drag(dx, dy)`, `wheel(x, y, factor, dy)` (`dy` with the shift key only), `point(x, y)` (or with no place when the pointer
+    leaves) and `click(x, y)`. */
 function listen(element, { drag, wheel, point, click }) {
   let held = null;
   const place = (event) => {
@@ -69,7 +70,9 @@ function listen(element, { drag, wheel, point, click }) {
     "wheel",
     (event) => {
       event.preventDefault();
-      wheel(...place(event), Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)));
+      // With the shift key some browsers turn the wheel sideways.
+      const dy = event.shiftKey ? event.deltaY || event.deltaX : 0;
+      wheel(...place(event), Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), dy);
     },
     { passive: false },
   );
