@@ -31,9 +31,9 @@ try {
     const make = kind === "wheel" ? WheelEvent : PointerEvent;
     target.dispatchEvent(new make(kind, { bubbles: true, cancelable: true, clientX: x, clientY: y, ...more }));
   };
-  const hunt = (section, found) => {
+  const hunt = (section, from, found) => {
     const box = section.getBoundingClientRect();
-    for (let y = box.top + 4; y < box.bottom; y += 5) {
+    for (let y = box.top + from * box.height; y < box.bottom; y += 5) {
       for (let x = box.left + 150; x < box.right; x += 9) {
         send(document.elementFromPoint(x, y), "pointermove", x, y);
         if (details()) return found(x, y);
@@ -52,10 +52,10 @@ try {
   said.slowest = Math.max(...frames_ms).toFixed(1);
   said.mean = (frames_ms.reduce((a, b) => a + b) / frames_ms.length).toFixed(1);
   for (const button of document.querySelectorAll("button[data-do=fit], button[data-do=all]")) button.click();
-  hunt(graph, () => { said.onGraph = details(); });
+  hunt(graph, 0.5, () => { said.onGraph = details(); });
   send(graph, "pointerleave", 0, 0);
   said.gone = details();
-  hunt(times, () => {
+  hunt(times, 0.1, () => {
     said.onTimes = details();
     said.pointed = document.querySelectorAll("svg .pointed").length;
   });
