@@ -1,7 +1,8 @@
 //! (Request, Topology, Costs) -> Plan. Pure: no clock, no I/O, no async.
 //!
 //! A call enters as a [`Request`], an algorithm's builder writes one rank's nodes into a graph, passes fuse and place
-//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks.
+//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks. `timeline` predicts when each
+//! node runs, and `export` draws it all.
 //!
 //! ```
 //! use hcomm_ops::{DType, ReduceOp};

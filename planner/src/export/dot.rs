@@ -64,7 +64,7 @@ fn cluster(
         line(text, 2, &format!("subgraph cluster_{index}_{number} {{"));
         let label = format!("lane {number}: {}", words::lane(lane.kind));
         line(text, 3, &format!("label={}; style=dashed; color=gray70; fontsize=9;", quoted(&label)));
-        for id in lane.nodes.start as usize..lane.nodes.end as usize {
+        for id in lane.nodes.clone().map(|id| id as usize) {
             let label = quoted(&node_label(plan, id, sizes[id].as_deref()));
             let fill = colour(number);
             let outline = if critical.has_node(base + id) { format!(", {CRITICAL}") } else { String::new() };

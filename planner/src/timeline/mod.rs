@@ -16,6 +16,23 @@
 //!   of its host, then enters through the way in of the other, each of which takes `byte_ns` for a byte and one message after the
 //!   other; its first byte takes `latency_ns` from way to way. Room is seen again `latency_ns` after the receiving node has ended.
 //!
+//! ```
+//! use hcomm_ops::{DType, ReduceOp};
+//! use hcomm_planner::export::{Drawing, Sizing};
+//! use hcomm_planner::{Choice, Collective, Costs, Model, Request, Topology, compile_all, predict};
+//!
+//! let topology = Topology::single_host(4);
+//! let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 1 << 20).with_algorithm("ring");
+//! let plans = compile_all(&request, &topology, &Choice::new(&topology, Costs::shm()))?;
+//! let sizing = Sizing { request, tile_bytes: 64 << 10 };
+//! let timeline = predict(&plans, &sizing, &topology, &Model::new(Costs::shm()))?;
+//! let last = timeline.critical_path().last().expect("a ring has nodes");
+//! assert_eq!(last.run.to_ns, timeline.total_ns());
+//! let page = Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).html();
+//! assert!(page.starts_with("<!doctype html>"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A plan of more than [`MOST_RUNS`] runs (nodes times tiles) is followed for its first tiles only. The middle half of those
 //! says how long each further tile takes ([`Timeline::total_ns`]).
 
@@ -23,8 +40,10 @@ mod error;
 mod measured;
 mod path;
 mod price;
+mod ready;
 mod run;
 mod simulate;
+mod state;
 #[cfg(test)]
 mod tests;
 mod ways;

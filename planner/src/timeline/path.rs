@@ -1,7 +1,7 @@
 //! The critical path: from the last run that ends, back over what each run waited for last.
 
 use super::run::{Run, Step, Why};
-use super::simulate::{Ran, RunId};
+use super::state::{Ran, RunId};
 use crate::plan::NodeId;
 use crate::verify::joined::Joined;
 

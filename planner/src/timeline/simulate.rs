@@ -1,117 +1,38 @@
-//! [`Simulation`]: follows the joined plan event by event: what is ready when, which processor takes it, and what its end sets free.
+//! [`Simulation`]: follows the joined plan event by event: which processor takes what is ready, and what its end sets free. From
+//! when on a node is ready, `ready` says.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use super::Model;
 use super::error::TimelineError;
 use super::path::critical_path;
 use super::price::{Job, Prices};
 use super::run::{Timeline, Why};
+use super::state::{Cause, Cursor, Event, Fifo, NOT_YET, Ns, Nth, Pool, Ran, RunId, nths, pools};
 use super::ways::Ways;
-use crate::plan::LaneKind;
 use crate::verify::joined::{Global, Joined};
-
-/// A time that can be ordered: finite, or `NaN` for a run that has not begun.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ns(pub f64);
-
-impl Eq for Ns {}
-
-impl Ord for Ns {
-    fn cmp(&self, other: &Ns) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Ns {
-    fn partial_cmp(&self, other: &Ns) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Index of a run: node times tiles plus tile.
-pub(super) type RunId = usize;
-
-/// What a run waited for last: since when that was over, why, and which run it was.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cause {
-    pub at: f64,
-    pub why: Why,
-    pub run: Option<RunId>,
-}
-
-impl Cause {
-    /// The later of two; of equally late ones the first.
-    fn later(self, other: Cause) -> Cause {
-        if other.at > self.at { other } else { self }
-    }
-}
-
-/// One run's times, and why it did not begin sooner.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ran {
-    pub from: f64,
-    pub to: f64,
-    pub cause: Cause,
-}
-
-const NOT_YET: Ran =
-    Ran { from: f64::NAN, to: f64::NAN, cause: Cause { at: 0.0, why: Why::Start, run: None } };
-
-/// Something that happens at a time; of what happens at once, ends come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The node that a lane is at ends.
-    End(usize),
-    /// The node that a lane is at has all it needs but a processor.
-    Ready(usize),
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Cursor {
-    tile: usize,
-    place: usize,
-    /// It is ready, or runs.
-    is_under_way: bool,
-}
-
-/// One channel: arrivals not yet received, and the room that receiving has made.
-#[derive(Debug, Default)]
-struct Fifo {
-    arrived: VecDeque<(f64, RunId)>,
-    /// Slots that no message has used yet.
-    unused: usize,
-    freed: VecDeque<(f64, RunId)>,
-}
-
-/// The processors that share some lanes.
-#[derive(Debug)]
-struct Pool {
-    idle: usize,
-    /// Lanes whose nodes are ready: since when, for which tile.
-    waiting: BinaryHeap<Reverse<(Ns, usize, usize)>>,
-}
 
 /// See the module.
 pub(super) struct Simulation<'a> {
-    joined: &'a Joined<'a>,
-    jobs: &'a [Job],
-    tiles: usize,
-    prices: Prices<'a>,
-    depth: usize,
-    runs: Vec<Ran>,
+    pub(super) joined: &'a Joined<'a>,
+    pub(super) jobs: &'a [Job],
+    pub(super) tiles: usize,
+    pub(super) prices: Prices<'a>,
+    pub(super) depth: usize,
+    pub(super) runs: Vec<Ran>,
     /// Tiles that each node has ended.
-    ended: Vec<usize>,
-    cursors: Vec<Cursor>,
-    causes: Vec<Cause>,
-    fifos: Vec<Fifo>,
-    pools: Vec<Pool>,
-    pool_of: Vec<usize>,
-    ways: Ways,
-    events: BinaryHeap<Reverse<(Ns, Event)>>,
+    pub(super) ended: Vec<usize>,
+    pub(super) cursors: Vec<Cursor>,
+    pub(super) causes: Vec<Cause>,
+    pub(super) fifos: Vec<Fifo>,
+    pub(super) nths: Vec<Nth>,
+    pub(super) pools: Vec<Pool>,
+    pub(super) pool_of: Vec<usize>,
+    pub(super) ways: Ways,
+    pub(super) events: BinaryHeap<Reverse<(Ns, Event)>>,
     /// Lanes that may be able to go on.
-    woken: Vec<usize>,
+    pub(super) woken: Vec<usize>,
 }
 
 impl<'a> Simulation<'a> {
@@ -135,6 +56,7 @@ impl<'a> Simulation<'a> {
             cursors: vec![Cursor::default(); lanes],
             causes: vec![NOT_YET.cause; lanes],
             fifos: joined.fifos.iter().map(|_| Fifo { unused: depth, ..Fifo::default() }).collect(),
+            nths: nths(joined),
             pools,
             pool_of,
             ways: Ways::new(prices.hosts()),
@@ -164,77 +86,6 @@ impl<'a> Simulation<'a> {
         while let Some(lane) = self.woken.pop() {
             self.look_at(lane, now);
         }
-    }
-
-    /// Passes the tiles that a lane's next nodes skip, and notes from when on the node after those is ready, if that is known.
-    fn look_at(&mut self, lane: usize, now: f64) {
-        while let Some((at, tile)) = self.current(lane) {
-            if self.cursors[lane].is_under_way
-                || self.joined.links[at].deps.iter().any(|d| self.ended[*d] <= tile)
-            {
-                return;
-            }
-            let local = self.local_cause(lane, at, tile);
-            if tile as u64 >= self.jobs[at].trips {
-                self.runs[at * self.tiles + tile] = Ran { from: f64::NAN, to: local.at, cause: local };
-                self.pass(lane, at);
-                continue;
-            }
-            let Some(cause) = self.message_cause(at).and_then(|c| Some(c.later(self.room_cause(at)?))) else {
-                return;
-            };
-            self.causes[lane] = cause.later(local);
-            self.cursors[lane].is_under_way = true;
-            self.events.push(Reverse((Ns(self.causes[lane].at.max(now)), Event::Ready(lane))));
-            return;
-        }
-    }
-
-    /// The node that a lane is at, and the tile.
-    fn current(&self, lane: usize) -> Option<(Global, usize)> {
-        let (cursor, nodes) = (self.cursors[lane], &self.joined.lanes[lane]);
-        (cursor.tile < self.tiles && !nodes.is_empty()).then(|| (nodes.start + cursor.place, cursor.tile))
-    }
-
-    /// The later of the end of the lane's node before and of the deps.
-    fn local_cause(&self, lane: usize, at: Global, tile: usize) -> Cause {
-        let nodes = &self.joined.lanes[lane];
-        let before = match (at == nodes.start, tile) {
-            (true, 0) => None,
-            (true, _) => Some((nodes.end - 1) * self.tiles + tile - 1),
-            (false, _) => Some((at - 1) * self.tiles + tile),
-        };
-        let since = |run: RunId, why| Cause { at: self.runs[run].to, why, run: Some(run) };
-        let deps = self.joined.links[at].deps.iter().map(|dep| since(dep * self.tiles + tile, Why::Dep));
-        let lane = before.map_or(NOT_YET.cause, |run| since(run, Why::Lane));
-        deps.fold(lane, |cause, dep| if dep.at >= cause.at { dep } else { cause })
-    }
-
-    /// When the last of a node's messages arrives, if all have been sent.
-    fn message_cause(&self, at: Global) -> Option<Cause> {
-        let received = &self.joined.links[at].received;
-        received.iter().enumerate().try_fold(NOT_YET.cause, |cause, (i, message)| {
-            let fifo = self.fifo_of(*message);
-            let nth = received[..i].iter().filter(|m| self.fifo_of(**m) == fifo).count();
-            let (at, run) = *self.fifos[fifo].arrived.get(nth)?;
-            Some(cause.later(Cause { at, why: Why::Message, run: Some(run) }))
-        })
-    }
-
-    /// From when on there is room for all that a node sends, if that is known.
-    fn room_cause(&self, at: Global) -> Option<Cause> {
-        let sent = &self.joined.links[at].sent;
-        sent.iter().enumerate().try_fold(NOT_YET.cause, |cause, (i, message)| {
-            let fifo = self.fifo_of(*message);
-            let nth = sent[..i].iter().filter(|m| self.fifo_of(**m) == fifo).count();
-            let Some(nth) = nth.checked_sub(self.fifos[fifo].unused) else { return Some(cause) };
-            let (at, run) = *self.fifos[fifo].freed.get(nth)?;
-            Some(cause.later(Cause { at, why: Why::Room, run: Some(run) }))
-        })
-    }
-
-    fn fifo_of(&self, message: usize) -> usize {
-        self.joined.messages[message].fifo
     }
 
     /// A ready node begins, or waits for a processor.
@@ -305,7 +156,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Moves a lane's cursor on, and wakes the lanes whose nodes depend on the node that it leaves.
-    fn pass(&mut self, lane: usize, at: Global) {
+    pub(super) fn pass(&mut self, lane: usize, at: Global) {
         self.ended[at] += 1;
         let cursor = &mut self.cursors[lane];
         cursor.place += 1;
@@ -335,22 +186,4 @@ impl<'a> Simulation<'a> {
         let (first, last) = (self.tiles / 4, self.tiles * 3 / 4);
         (end_of(last) - end_of(first)) / (last - first).max(1) as f64
     }
-}
-
-/// The processors of each rank, the streams and the queue pairs; and which of them each lane uses.
-fn pools(joined: &Joined<'_>, workers: usize) -> (Vec<Pool>, Vec<usize>) {
-    let (mut pools, mut pool_of) = (Vec::new(), Vec::new());
-    let pool = |idle| Pool { idle, waiting: BinaryHeap::new() };
-    for plan in joined.plans {
-        let host = pools.len();
-        pools.push(pool(workers));
-        for lane in &plan.lanes {
-            let is_own = matches!(lane.kind, LaneKind::Stream { .. } | LaneKind::QueuePair { .. });
-            pool_of.push(if is_own { pools.len() } else { host });
-            if is_own {
-                pools.push(pool(1));
-            }
-        }
-    }
-    (pools, pool_of)
 }

@@ -199,6 +199,21 @@ fn every_algorithm_keeps_the_rules() {
 }
 
 #[test]
+fn streams_and_queue_pairs_work_by_themselves() {
+    let topology = include_str!("../../tests/data/two-hosts-four-gpus-two-nics.json");
+    let topology = Topology::parse(topology).expect("a topology");
+    let reduce = sizing(Collective::AllReduce, "hierarchical", 40_000);
+    let plans = compiled(&reduce, &topology);
+    let timeline = predict(&plans, &reduce, &topology, &Model::new(ROUND)).expect("a sound plan");
+    check(&plans, &timeline, &topology);
+    let mut runs: Vec<Run> = timeline.runs().filter(|run| run.rank == 0).collect();
+    runs.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+    let lane = |run: &Run| plans[0].nodes[run.node as usize].lane;
+    let overlap = |pair: &[Run]| pair[1].from_ns < pair[0].to_ns && lane(&pair[0]) != lane(&pair[1]);
+    assert!(runs.windows(2).any(overlap), "a stream and a queue pair are busy at once");
+}
+
+#[test]
 fn more_bytes_never_take_less_time() {
     for world in 2..=8 {
         let topology = Topology::single_host(world);
@@ -303,7 +318,7 @@ fn needed(joined: &Joined<'_>, at: usize, tile: u32) -> Vec<(usize, u32)> {
 
 #[test]
 fn a_trace_is_read_back() {
-    let (_, plans) = (0, compiled(&sizing(Collective::AllReduce, "ring", 400), &Topology::single_host(2)));
+    let plans = compiled(&sizing(Collective::AllReduce, "ring", 400), &Topology::single_host(2));
     let id = format!("{:016x}", plans[0].id);
     let event = |operation: u64, rank: usize, node: u32, ts: f64| {
         format!(
@@ -326,6 +341,10 @@ fn a_trace_is_read_back() {
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
     };
     refused("nonsense".to_owned(), "t.json is no trace: ");
+    let whole = format!("[{}]", event(1, 0, 0, 1.0));
+    for cut in 0..whole.len() {
+        refused(whole[..cut].to_owned(), "t.json is no trace: ");
+    }
     refused(r#"{"version":1}"#.to_owned(), "traceEvents");
     refused(format!("[{other}]"), "t.json has no events of plan nodes");
     refused(format!("[{}]", event(1, 0, 0, 1.0).replace(&id, "00ff")), "trace of plan 00ff; expected plan ");
