@@ -22,7 +22,7 @@ const BETWEEN: usize = 10;
 pub(super) const LANE_LINE: usize = 14;
 /// Widths of boxes.
 const NARROW: usize = 84;
-const WIDE: usize = 220;
+const WIDE: usize = 250;
 
 /// One rank's part of the picture.
 #[derive(Clone, Copy, Debug)]

@@ -56,13 +56,13 @@ fn listed(parts: &[String], with: &str) -> String {
     }
 }
 
-/// About how many pixels wide a line is at 11 pixels, in the widest of the fonts that it may be shown in.
+/// About how many pixels wide a line is at 11 pixels, in the usual fonts.
 pub(super) fn width(line: &str) -> usize {
     let tenths = |c: char| match c {
-        'i' | 'j' | 'l' | 'f' | 't' | 'I' | '.' | ',' | ':' | '!' | '|' | '[' | ']' | '(' | ')' | ' ' => 40,
-        'm' | 'w' | 'M' | 'W' | '→' => 105,
-        'A'..='Z' | '+' | '·' => 80,
-        _ => 66,
+        'i' | 'j' | 'l' | 'f' | 't' | 'I' | '.' | ',' | ':' | '!' | '|' | '[' | ']' | '(' | ')' | ' ' => 34,
+        'm' | 'w' | 'M' | 'W' | '→' => 98,
+        'A'..='Z' | '+' | '·' => 76,
+        _ => 61,
     };
     line.chars().map(tenths).sum::<usize>().div_ceil(10)
 }
