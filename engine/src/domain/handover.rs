@@ -18,10 +18,11 @@
 //!   the background driver, which looks at `is_wanted` between rounds, gives the core up.
 //! - `announce` is called by the holder after it has completed operations.
 //!
-//! No wake is lost. A waiter, with the monitor locked, raises `waiting`, fences, and then looks at `held` and at its
-//! operation; a holder lowers `held`, or completes the operation, fences, and then looks at `waiting`: one of the two sees the
-//! other, and the holder that sees a waiter locks the monitor, which it gets when the waiter sleeps. Posting and putting back
-//! are the same with `pending` and `held`. A call that finds the core free and leaves no work takes one lock and no more.
+//! No wake is lost. A waiter, with the monitor locked, raises `waiting` and then looks at `held` and at its operation; a holder
+//! lowers `held`, or completes the operation, and then looks at `waiting`; all in one total order, so that one of the two
+//! sees the other, and the holder that sees a waiter locks the monitor, which it gets when the waiter sleeps. Posting and
+//! putting back are the same with `pending` and `held`. Between the lowering of `held` and the unlocking a waiter may find
+//! the core locked: it looks again. A call that finds the core free and leaves no work takes this one lock and no more.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
@@ -107,9 +108,9 @@ impl<T> Handover<T> {
     /// Sleeps until `is_done`, until the core can be taken, or for `patience`.
     pub fn wait(&self, is_done: impl Fn() -> bool, patience: Duration) -> Turn<'_, T> {
         let mut monitor = lock(&self.monitor);
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if self.held.load(Ordering::Relaxed) && !is_done() {
+        if self.held.load(Ordering::SeqCst) && !is_done() {
             monitor = wait_timeout(&self.waiters, monitor, patience);
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -138,8 +139,7 @@ impl<T> Handover<T> {
 
     /// Says that something was put into the inbox, or that an operation is nobody's any more, so that somebody looks.
     pub fn leave_work(&self) {
-        self.pending.store(true, Ordering::Release);
-        fence(Ordering::SeqCst);
+        self.pending.store(true, Ordering::SeqCst);
         self.pass_on(&lock(&self.monitor));
     }
 
@@ -201,7 +201,7 @@ impl<T> Handover<T> {
     /// Whether work is left and nobody holds the core or waits for it.
     fn is_unattended(&self) -> bool {
         let is_work = self.work_left.load(Ordering::Relaxed) || self.has_pending();
-        is_work && !self.held.load(Ordering::Relaxed) && !self.is_wanted()
+        is_work && !self.held.load(Ordering::SeqCst) && !self.is_wanted()
     }
 }
 
@@ -217,10 +217,11 @@ impl<T> Lease<'_, T> {
         let Some(core) = self.core.take() else { return };
         let handover = self.handover;
         handover.work_left.store(work_left, Ordering::Relaxed);
-        handover.held.store(false, Ordering::Relaxed);
+        handover.held.swap(false, Ordering::SeqCst);
+        let is_awaited =
+            handover.pending.load(Ordering::SeqCst) || handover.waiting.load(Ordering::SeqCst) > 0;
         drop(core);
-        fence(Ordering::SeqCst);
-        if work_left || handover.has_pending() || handover.is_wanted() {
+        if work_left || is_awaited {
             handover.wake();
         }
     }
