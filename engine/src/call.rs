@@ -34,8 +34,10 @@ pub struct CallNode {
     pub sinks: Range<u32>,
     /// The last contribution is in.
     pub finish: bool,
-    /// One local span to peers, with nothing to compute on the way.
-    pub is_plain_send: bool,
+    /// What it takes to carry it out.
+    pub way: Way,
+    /// Bytes of its message at the first tile.
+    pub bytes: usize,
     /// Where its spans lie, a range of `Call::extents` for each span of its sources, then of its sinks, in order;
     /// `per_span` chunks each.
     pub extents: u32,
@@ -44,6 +46,20 @@ pub struct CallNode {
     /// Chunks of the message itself, a range of `Call::extents` of `per_span` chunks: for byte counts.
     pub extent: u32,
 }
+
+/// How a node is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// One local span goes to peers, with nothing to compute on the way.
+    Send,
+    /// A fold of one tile, of at most [`FEW`] sources and sinks, each a single chunk.
+    SmallFold,
+    /// Any other fold.
+    Fold,
+}
+
+/// Sources, or sinks, for which no list has to be made.
+pub const FEW: usize = 4;
 
 /// A node's source, found.
 #[derive(Clone, Copy, Debug)]
@@ -242,18 +258,22 @@ impl Call {
         }
         let extent = self.extents.len() as u32 - per_span;
         let (sources, sinks) = self.find(plan, node, extents, per_span);
-        self.nodes.push(CallNode {
+        let mut bound = CallNode {
             trips,
             deps: node.deps.clone(),
             lane: node.lane,
-            is_plain_send: self.is_plain_send(node, &sources, &sinks),
+            way: Way::Fold,
+            bytes: 0,
             sources,
             sinks,
             finish: node.finish,
             extents,
             per_span,
             extent,
-        });
+        };
+        bound.way = self.way(&bound);
+        bound.bytes = self.message_bytes(&bound, 0);
+        self.nodes.push(bound);
         Ok(())
     }
 
@@ -296,13 +316,15 @@ impl Call {
         (firsts.0..self.sources.len() as u32, firsts.1..self.sinks.len() as u32)
     }
 
-    fn is_plain_send(&self, node: &Node, sources: &Range<u32>, sinks: &Range<u32>) -> bool {
-        let sources = &self.sources[sources.start as usize..sources.end as usize];
-        let sinks = &self.sinks[sinks.start as usize..sinks.end as usize];
+    fn way(&self, node: &CallNode) -> Way {
+        let (sources, sinks) = (self.sources_of(node), self.sinks_of(node));
         let is_unscaled = |first: bool| !(first && self.scales);
-        matches!(*sources, [CallSource::Span { first, .. }] if is_unscaled(first))
-            && !node.finish
-            && sinks.iter().all(|sink| matches!(sink, CallSink::Message { .. }))
+        let is_span = matches!(*sources, [CallSource::Span { first, .. }] if is_unscaled(first));
+        if is_span && !node.finish && sinks.iter().all(|sink| matches!(sink, CallSink::Message { .. })) {
+            return Way::Send;
+        }
+        let is_small = node.trips == 1 && node.per_span == 1 && sources.len().max(sinks.len()) <= FEW;
+        if is_small { Way::SmallFold } else { Way::Fold }
     }
 }
 

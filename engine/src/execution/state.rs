@@ -1,12 +1,12 @@
 //! [`State`]: cursors of the lanes, counters of the nodes, and the rules by which they move forward, never back.
 
-use hcomm_ops::Rank;
+use hcomm_ops::{Operand, Rank, RawSpan};
 use hcomm_planner::plan::NodeId;
 use hcomm_transports::{Arrival, Key, Room, Sent, Ticket, Wire, Word};
 
 use super::fold::{self, Workspace};
 use super::{Issue, Observer, PORTS, Progress, WINDOW_CHANNELS, WINDOWS, Wires};
-use crate::call::{Call, CallNode, CallSink, CallSource};
+use crate::call::{Call, CallNode, CallSink, CallSource, FEW, Way};
 use crate::memory::Memory;
 
 /// What an advance works with; none of it is the execution's own progress.
@@ -202,10 +202,10 @@ impl State {
     fn attempt(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
         let call = step.call;
         let node = &call.nodes[id as usize];
-        if node.is_plain_send {
-            self.attempt_send(lane, id, tile, step)
-        } else {
-            self.attempt_fold(node, tile, step)
+        match node.way {
+            Way::Send => self.attempt_send(lane, id, tile, step),
+            Way::SmallFold => self.attempt_small_fold(node, step),
+            Way::Fold => self.attempt_fold(node, tile, step),
         }
     }
 
@@ -233,7 +233,55 @@ impl State {
             }
             self.lanes[lane].sent += 1;
         }
-        Attempt::Issued(call.message_bytes(node, tile))
+        Attempt::Issued(if node.trips == 1 { node.bytes } else { call.message_bytes(node, tile) })
+    }
+
+    /// A fold without lists, where every local span lies in one piece.
+    #[inline]
+    fn attempt_small_fold(&mut self, node: &CallNode, step: &mut Step<'_>) -> Attempt {
+        let Step { call, memory, wires, .. } = step;
+        let bytes = node.bytes;
+        let local =
+            |buffer, extents: u32| memory.buffer(buffer).piece(call.extents[extents as usize].start, bytes);
+        let mut operands = [Operand { span: RawSpan::empty(), first: false }; FEW];
+        let mut targets = [RawSpan::empty(); FEW];
+        let (sources, sinks) = (call.sources_of(node), call.sinks_of(node));
+        for (operand, source) in operands.iter_mut().zip(sources) {
+            *operand = match *source {
+                CallSource::Span { buffer, extents, first } => {
+                    Operand { span: local(buffer, extents), first }
+                }
+                CallSource::Message { peer, channel, first } => {
+                    let Some(wire) = &mut wires[peer as Rank] else { return Attempt::Waits };
+                    match wire.poll(self.key(channel), bytes) {
+                        Arrival::Here(span) => Operand { span, first },
+                        Arrival::NotYet => return Attempt::Waits,
+                        _ => return self.attempt_fold(node, 0, step),
+                    }
+                }
+            };
+            if operand.span.len() != bytes {
+                return self.attempt_fold(node, 0, step);
+            }
+        }
+        for (target, sink) in targets.iter_mut().zip(sinks) {
+            *target = match *sink {
+                CallSink::Span { buffer, extents } => local(buffer, extents),
+                CallSink::Message { peer, channel } => {
+                    let Some(wire) = &mut wires[peer as Rank] else { return Attempt::Waits };
+                    match wire.reserve(self.key(channel), bytes) {
+                        Room::Slot(slot) => slot.slice(0, bytes),
+                        Room::Full => return Attempt::Waits,
+                    }
+                }
+            };
+            if target.len() != bytes {
+                return self.attempt_fold(node, 0, step);
+            }
+        }
+        call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], node.finish);
+        self.hand_over(call, node, bytes, wires);
+        Attempt::Issued(bytes)
     }
 
     /// Everything else: looks whether all messages are there and all channels have room, then folds.
