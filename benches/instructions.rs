@@ -2,6 +2,7 @@
 //! spins and every count repeats exactly. `benches/count` runs it and compares the counts with their bounds.
 //!
 //! `instructions call`: a blocking all_reduce of 8 bytes whose peer has come, from call to return.
+//! `instructions future`: the same as a future, from call to the poll that is ready.
 //! `instructions plan`: the look-up of a call's plan.
 
 use std::future::Future;
@@ -21,9 +22,10 @@ fn main() -> ExitCode {
     let (b, a) = (comms.pop().expect("rank 1"), comms.pop().expect("rank 0"));
     match std::env::args().nth(1).as_deref() {
         Some("call") => calls(&a, &b),
+        Some("future") => futures(&a, &b),
         Some("plan") => plans(&a),
         _ => {
-            eprintln!("usage: instructions call|plan");
+            eprintln!("usage: instructions call|future|plan");
             return ExitCode::from(2);
         }
     }
@@ -40,6 +42,27 @@ fn calls(a: &Communicator, b: &Communicator) {
             0..WARM => warm(a, &mut mine),
             _ => counted(a, &mut mine),
         }
+        while done.is_pending() {
+            done = work.as_mut().poll(&mut context);
+        }
+        let Poll::Ready(result) = done else { unreachable!("pending above") };
+        theirs = result.expect("no failure");
+        assert_eq!(mine, theirs);
+        mine.fill(1.0);
+        theirs.fill(2.0);
+    }
+}
+
+fn futures(a: &Communicator, b: &Communicator) {
+    let (mut mine, mut theirs) = (vec![1.0_f32; 2], vec![2.0_f32; 2]);
+    let mut context = Context::from_waker(Waker::noop());
+    for call in 0..WARM + CALLS {
+        let mut work = pin!(b.all_reduce_async(std::mem::take(&mut theirs), Op::Sum));
+        let mut done = work.as_mut().poll(&mut context);
+        mine = match call {
+            0..WARM => a.all_reduce_async(mine, Op::Sum).wait().expect("no failure"),
+            _ => counted_future(a, mine, &mut context),
+        };
         while done.is_pending() {
             done = work.as_mut().poll(&mut context);
         }
@@ -70,6 +93,15 @@ fn warm(comm: &Communicator, buffer: &mut [f32]) {
 fn counted(comm: &Communicator, buffer: &mut [f32]) {
     comm.all_reduce(black_box(buffer), Op::Sum).expect("no failure");
     black_box(());
+}
+
+#[inline(never)]
+fn counted_future(comm: &Communicator, buffer: Vec<f32>, context: &mut Context<'_>) -> Vec<f32> {
+    let mut work = pin!(comm.all_reduce_async(black_box(buffer), Op::Sum));
+    match work.as_mut().poll(context) {
+        Poll::Ready(result) => black_box(result.expect("no failure")),
+        Poll::Pending => panic!("the peer has come"),
+    }
 }
 
 #[inline(never)]

@@ -201,9 +201,18 @@ impl Domain {
     /// Submits an operation and makes a first round of progress. Returns its number.
     pub fn start(&self, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>, order: Order) -> u64 {
         let number = self.watch.record(call.fingerprint);
-        let submission = Submission::new(number, call, spans, operation);
-        let submission = Submission { after: order.after, claims: order.claims, ..submission };
-        self.submit(Intake::Collective(Box::new(submission)));
+        let Order { after, claims } = order;
+        let Some(mut core) = self.take() else {
+            let submission = Submission { after, claims, ..Submission::new(number, call, spans, operation) };
+            self.post(Intake::Collective(Box::new(submission)));
+            return number;
+        };
+        self.take_in(&mut core);
+        let mut execution = core.execution(call, number);
+        execution.bind(spans);
+        let execution = Some(execution);
+        core.submit(Submission { execution, after, claims, ..Submission::empty(number, operation) });
+        core.round();
         number
     }
 

@@ -217,6 +217,9 @@ impl Core {
     /// Takes an operation in; it is admitted when its number comes.
     pub fn submit(&mut self, submission: Submission) {
         self.follow(&submission.after);
+        if self.is_next(&submission) {
+            return self.take_up(submission);
+        }
         self.waiting.insert(submission.number, submission);
         self.admit();
     }
@@ -281,28 +284,36 @@ impl Core {
 
     /// Admits what the order and the windows allow.
     fn admit(&mut self) {
-        while let Some(first) = self.waiting.first_entry() {
-            let occupied = &self.occupied;
-            let is_free = |execution: &Execution| {
-                windows(self.next, &execution.call().plan).all(|window| !occupied[window])
-            };
-            if *first.key() != self.next || !first.get().execution.as_deref().is_none_or(is_free) {
-                return;
-            }
-            let mut submission = first.remove();
-            self.next += 1;
-            let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
-            let execution = submission.execution.take();
-            let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
-            self.chain = chained(self.chain, fingerprint);
-            match (execution, failure) {
-                (None, _) => {}
-                (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
-                (Some(mut execution), None) => {
-                    execution.follow(self.chain);
-                    self.recorder.start(submission.number, execution.call());
-                    self.enter(submission, execution);
-                }
+        while let Some(first) = self.waiting.first_key_value()
+            && self.is_next(first.1)
+        {
+            let Some((_, submission)) = self.waiting.pop_first() else { return };
+            self.take_up(submission);
+        }
+    }
+
+    /// Whether it is an operation's turn, and its windows are free.
+    fn is_next(&self, submission: &Submission) -> bool {
+        let is_free = |execution: &Execution| {
+            windows(self.next, &execution.call().plan).all(|window| !self.occupied[window])
+        };
+        submission.number == self.next && submission.execution.as_deref().is_none_or(is_free)
+    }
+
+    /// Admits the next operation, or passes its number.
+    fn take_up(&mut self, mut submission: Submission) {
+        self.next += 1;
+        let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
+        let execution = submission.execution.take();
+        let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
+        self.chain = chained(self.chain, fingerprint);
+        match (execution, failure) {
+            (None, _) => {}
+            (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
+            (Some(mut execution), None) => {
+                execution.follow(self.chain);
+                self.recorder.start(submission.number, execution.call());
+                self.enter(submission, execution);
             }
         }
     }
