@@ -43,7 +43,7 @@ pub mod verify;
 
 pub use check::RequestError;
 pub use choose::{Choice, Costs, explain};
-pub use compile::{PlanError, compile, compile_all};
+pub use compile::{PlanError, candidate, compile, compile_all};
 pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};

@@ -10,6 +10,8 @@ mod expression;
 #[cfg(test)]
 mod fault_tests;
 pub(crate) mod joined;
+#[cfg(test)]
+mod levels_tests;
 mod order;
 mod places;
 mod race;
@@ -17,6 +19,8 @@ mod result;
 mod structure;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work_tests;
 
 pub use error::{At, Chain, VerifyError};
 

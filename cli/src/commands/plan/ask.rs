@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
+use hcomm::planner::choose::Candidate;
 use hcomm::planner::export::Sizing;
 use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
 use hcomm::planner::{self, Choice, Costs, PlanError};
@@ -70,6 +71,11 @@ impl Asked {
     /// Ranks.
     pub fn world(&self) -> usize {
         self.topology.world()
+    }
+
+    /// The algorithm that serves it.
+    pub fn candidate(&self) -> Result<Candidate, CommandError> {
+        planner::candidate(self.request(), &self.topology, &self.choice).map_err(refused)
     }
 
     /// One rank's slice.
