@@ -1,4 +1,5 @@
-//! Two-level all_reduce by any two algorithms: one inside each host, one across hosts.
+//! Two-level collectives by any two algorithms: one inside each host, one across hosts. Here all_reduce; all_gather,
+//! reduce_scatter and all_to_all are in `rails`, and in `uneven_hosts` where hosts differ in size.
 //!
 //! *Hosts of g ranks each*: the vector is cut into g shards. Inside a host a reduce_scatter leaves shard i with member i;
 //! members i of all hosts all_reduce their shard across hosts; an all_gather inside the host gives every member all shards. Each
@@ -27,7 +28,7 @@ use crate::topology::Topology;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "hierarchical",
-    doc: "Reduces inside each host by one algorithm, then across hosts by another, and spreads the result inside.",
+    doc: "Works inside each host by one algorithm and across hosts by another.",
     collectives: &[
         Collective::AllReduce,
         Collective::AllGather,

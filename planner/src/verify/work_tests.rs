@@ -18,7 +18,9 @@ fn declared_work_is_what_the_plans_do() {
     let mut topologies: Vec<Topology> =
         (2..=10).chain([12, 15, 16, 17, 24, 80]).map(Topology::single_host).collect();
     topologies.extend([(2, 2), (3, 3), (4, 2), (2, 5), (5, 1)].map(|(k, g)| Topology::hosts(k, g)));
-    topologies.push(Topology::from_host_of(&[0, 0, 0, 1, 1, 2]));
+    let uneven =
+        [vec![0, 0, 0, 1, 1, 2], vec![0, 1, 1, 1, 1, 2, 2], vec![0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 3, 3, 3]];
+    topologies.extend(uneven.map(|hosts| Topology::from_host_of(&hosts)));
     topologies.push(Topology::from_host_of(&[0, 1, 0, 1, 0, 1]));
     let compared: usize = topologies.iter().map(compare_all).sum();
     println!("{compared} works compared");
