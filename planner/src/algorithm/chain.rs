@@ -41,22 +41,22 @@ fn rank_order(call: &Call<'_>) -> bool {
 fn work(call: &Call<'_>) -> Work {
     let hops = call.world - 1;
     let first = if call.collective == Collective::Broadcast { call.root } else { 0 };
-    let mut tally = Tally::new(call);
-    for place in 0..hops {
-        let (from, to) = (ahead(first, place, call.world), ahead(first, place + 1, call.world));
+    let mut tally = Tally::in_rounds(call);
+    let mut pass = |from: Rank, to: Rank| {
         tally.message(from, to, 1);
-        if call.collective == Collective::AllReduce {
-            tally.message(to, from, 1);
-        }
-    }
+        tally.end_round();
+    };
+    let at = |place: usize| ahead(first, place, call.world);
+    (0..hops).for_each(|place| pass(at(place), at(place + 1)));
     match call.collective {
-        Collective::Broadcast => tally.work(hops, 1).copying(1.0),
-        Collective::AllReduce => tally.work(2 * hops, 1).reducing(1.0, hops),
-        _ if call.root == hops => tally.work(hops, 1).reducing(1.0, hops),
-        _ => {
-            tally.message(hops, call.root, 1);
-            tally.work(hops + 1, 1).reducing(1.0, hops)
-        }
+        Collective::AllReduce => (0..hops).rev().for_each(|place| pass(at(place + 1), at(place))),
+        Collective::Reduce if call.root != hops => pass(hops, call.root),
+        _ => {}
+    }
+    let work = tally.work_in_rounds(1);
+    match call.collective {
+        Collective::Broadcast => work.copying(1.0),
+        _ => work.reducing(1.0, hops),
     }
 }
 

@@ -82,8 +82,17 @@ fn work(call: &Call<'_>) -> Work {
     let worlds = Worlds::new(call.topology);
     let levels = worlds.supported(call);
     let shards = f64::from(levels.shards);
-    let [first, last] = levels.inner.values().next_back().expect("there is a host");
-    first.work().then(levels.outer.work().scaled(1.0 / shards, shards)).then(last.work())
+    let [first, last] = levels.inner.values().next_back().expect("there is a host").map(|step| step.work());
+    let outer = levels.outer.work().scaled(1.0 / shards, shards);
+    // Its input is its output.
+    let outer = outer.in_place(outer.copied);
+    if levels.shards > 1 {
+        return first.then(outer).then(last.in_place(1.0 / shards));
+    }
+    // A rank that is alone on its host copies its input.
+    let copied = if levels.inner.contains_key(&1) { 1.0 } else { 0.0 };
+    let inside = first.then_back(last);
+    inside.copying(inside.copied.max(copied)).then(outer)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -6,7 +6,7 @@ mod work;
 
 pub use cost::{Costs, Line, LinkCost};
 pub use explain::explain;
-pub use work::{Pattern, PerLink, Work};
+pub use work::{PerLink, Work};
 
 use std::collections::HashMap;
 

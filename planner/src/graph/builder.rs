@@ -118,8 +118,13 @@ impl Builder {
         self.each_run(&[span], |b, runs| b.add(vec![message], To::Span(runs[0]), runs[0]));
     }
 
-    /// Folds `sources`, left to right, into `sink`.
+    /// Folds `sources`, left to right, into `sink`; one source is copied, unless a frame has it in the sink's place.
     pub fn reduce(&mut self, sources: &[Span], sink: Span) {
+        if let ([source], false) = (sources, self.frames.is_empty())
+            && self.runs(*source) == self.runs(sink)
+        {
+            return;
+        }
         let spans: Vec<_> = sources.iter().copied().chain([sink]).collect();
         self.each_run(&spans, |b, runs| {
             let (sink, sources) = runs.split_last().expect("a sink behind the sources");
@@ -128,11 +133,9 @@ impl Builder {
         });
     }
 
-    /// Copies `source` to `sink`, unless a frame has them in one place.
+    /// Copies `source` to `sink`.
     pub fn copy(&mut self, source: Span, sink: Span) {
-        if self.frames.is_empty() || self.runs(source) != self.runs(sink) {
-            self.reduce(&[source], sink);
-        }
+        self.reduce(&[source], sink);
     }
 
     /// The graph of what was written.
