@@ -100,6 +100,9 @@ impl Members {
 
     /// The pairs of a parent and its child in a tree, level by level from the top; the tree's own root hangs off `above`.
     fn levels(&self, tree: usize, above: Option<Rank>) -> Vec<Vec<(Rank, Rank)>> {
+        if self.trees.members() == 0 {
+            return Vec::new();
+        }
         let root = self.trees.root(tree);
         let mut levels: Vec<Vec<_>> = above.map(|above| vec![(above, self.rank(root))]).into_iter().collect();
         let mut members = vec![root];
