@@ -89,10 +89,7 @@ impl<'a> Step<'a> {
 
     /// Its work, as fractions of its own buffer.
     pub fn work(&self) -> Work {
-        if self.call.world == 1 {
-            return Work::default();
-        }
-        let work = (self.algorithm.work)(&self.call);
+        let work = self.algorithm.work(&self.call);
         let pieces = f64::from((self.block / self.layout().parts).div_ceil(MAX_SPAN));
         let PerLink { local, remote } = work.messages;
         Work { messages: PerLink { local: local * pieces, remote: remote * pieces }, ..work }
