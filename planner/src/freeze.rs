@@ -2,6 +2,7 @@
 
 use std::hash::Hasher;
 
+use hcomm_ops::Rank;
 use petgraph::Direction::Incoming;
 use petgraph::stable_graph::NodeIndex;
 
@@ -10,8 +11,35 @@ use crate::graph::{End, From, Graph, To};
 use crate::hash::{Fnv, Map};
 use crate::pass::Placement;
 use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Plan, Sink, Source};
+use crate::request::Collective;
 
-/// The plan's id: which messages it exchanges, as far as that is not in the call itself.
+/// What the slices of all ranks have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub collective: Collective,
+    pub algorithm: String,
+    pub world: usize,
+    pub root: Rank,
+    /// Which messages the plan exchanges, as far as that is not in the call itself.
+    pub id: u64,
+    pub layout: Layout,
+}
+
+impl Header {
+    /// That of an algorithm's plan of a call.
+    pub fn of(algorithm: &Algorithm, call: &Call<'_>) -> Header {
+        let layout = algorithm.layout(call);
+        Header {
+            collective: call.collective,
+            algorithm: algorithm.name.to_owned(),
+            world: call.world,
+            root: call.root,
+            id: plan_id(algorithm.name, call, &layout),
+            layout,
+        }
+    }
+}
+
 fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     let mut hash = Fnv::new();
     hash.bytes(algorithm.as_bytes());
@@ -25,16 +53,16 @@ fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
 }
 
 /// Turns a graph into flat arrays, lane by lane.
-pub(crate) fn freeze(graph: &Graph, placement: &Placement, algorithm: &Algorithm, call: &Call<'_>) -> Plan {
-    let layout = algorithm.layout(call);
+pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> Plan {
+    let Header { collective, algorithm, world, root, id, layout } = header.clone();
     let mut freezing = Freezing::new(graph, placement);
     let mut plan = Plan {
-        collective: call.collective,
-        algorithm: algorithm.name.to_owned(),
-        world: call.world,
+        collective,
+        algorithm,
+        world,
         rank: graph.rank,
-        root: call.root,
-        id: plan_id(algorithm.name, call, &layout),
+        root,
+        id,
         parts: layout.parts,
         scratch: graph.scratch.clone(),
         span_chunks: layout.span_chunks,

@@ -31,7 +31,16 @@ impl Builder {
         let blocks = BlockCounts::of(collective, world, rank, root);
         let ops = StableDiGraph::new();
         Builder {
-            graph: Graph { ops, collective, world, rank, parts, blocks, scratch: Vec::new() },
+            graph: Graph {
+                ops,
+                collective,
+                world,
+                rank,
+                parts,
+                blocks,
+                scratch: Vec::new(),
+                homes: Vec::new(),
+            },
             hazards: Hazards::new(collective, rank, parts, blocks),
             last_on: Map::default(),
             stage: 0,
@@ -48,9 +57,16 @@ impl Builder {
                 buffer => Span::new(buffer, chunk, 1),
             };
             self.graph.scratch.push(one);
+            self.graph.homes.push(None);
             self.hazards.add_scratch();
         }
         Span::new(BufferKind::Scratch, first, like.count)
+    }
+
+    /// Fresh scratch for one value of the program's place `home`. Chunks that are written at once follow one another.
+    pub fn scratch_for(&mut self, home: Option<u32>, like: Span) {
+        let span = self.scratch(like);
+        self.graph.homes[span.first as usize] = home;
     }
 
     /// Scratch of `count` chunks, each as long as the one chunk `like`.

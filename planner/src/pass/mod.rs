@@ -5,6 +5,7 @@
 mod fuse;
 mod mark;
 mod place;
+mod reuse;
 mod scratch;
 mod thin;
 
@@ -25,6 +26,7 @@ pub(crate) struct Pass {
 pub(crate) static PASSES: &[Pass] = &[
     Pass { name: "mark", run: |graph, _, _| mark::mark(graph) },
     Pass { name: "fuse", run: |graph, topology, _| fuse::fuse(graph, topology) },
+    Pass { name: "reuse", run: |graph, _, _| reuse::reuse(graph) },
     Pass { name: "scratch", run: |graph, _, _| scratch::compact(graph) },
     Pass { name: "place", run: place::place },
     Pass { name: "thin", run: |graph, _, _| thin::thin(graph) },
