@@ -7,9 +7,9 @@ use super::lower::{Share, lower};
 use super::{Place, PlanBuilder};
 use crate::algorithm::Layout;
 use crate::freeze::{Header, freeze};
-use crate::graph::Builder;
+use crate::graph::{Builder, Graph};
 use crate::hash::Fnv;
-use crate::pass;
+use crate::pass::{self, Placement};
 use crate::plan::Plan;
 use crate::shape::BufferKind;
 use crate::topology::Topology;
@@ -17,6 +17,9 @@ use crate::verify::{VerifyError, verify};
 
 /// The least depth that a channel may have: what holds there holds in deeper ones.
 const DEPTH: usize = 2;
+
+/// What is done to a graph before it is frozen.
+type Passes = fn(&mut Graph, &Topology) -> Placement;
 
 impl PlanBuilder {
     /// Compiles and verifies the program: the slices of all ranks, in rank order. Rank r submits slice r; the slices of one
@@ -32,22 +35,32 @@ impl PlanBuilder {
         if topology.world() != self.world {
             return Err(CustomError::TopologySize { given: topology.world(), world: self.world });
         }
-        let header = self.header();
         let shares = lower(self)?;
-        let compiled =
-            shares.iter().enumerate().map(|(rank, share)| self.compile(rank, share, &header, topology));
-        let mut plans: Vec<Plan> = compiled.collect();
-        note_widths(&mut plans);
-        self.prove(&mut plans)?;
-        Ok(plans)
+        let fused = prove(self.compile(&shares, topology, pass::run_all));
+        let proved = match fused {
+            Err(VerifyError::Deadlock { .. } | VerifyError::Cycle(_)) => {
+                prove(self.compile(&shares, topology, pass::run_unfused))
+            }
+            proved => proved,
+        };
+        proved.map_err(|fault| {
+            let (name, collective) = (self.name.clone(), self.collective);
+            CustomError::Wrong { name, collective, fault: Box::new(fault) }
+        })
     }
 
-    fn compile(&self, rank: usize, share: &Share, header: &Header, topology: &Topology) -> Plan {
-        let mut builder = Builder::new(self.collective, self.world, rank, self.root, self.parts as u32);
-        share.write(&mut builder);
-        let mut graph = builder.build();
-        let placement = pass::run_all(&mut graph, topology);
-        freeze(&graph, &placement, header)
+    fn compile(&self, shares: &[Share], topology: &Topology, passes: Passes) -> Vec<Plan> {
+        let header = self.header();
+        let compiled = shares.iter().enumerate().map(|(rank, share)| {
+            let mut builder = Builder::new(self.collective, self.world, rank, self.root, self.parts as u32);
+            share.write(&mut builder);
+            let mut graph = builder.build();
+            let placement = passes(&mut graph, topology);
+            freeze(&graph, &placement, &header)
+        });
+        let mut plans: Vec<Plan> = compiled.collect();
+        note_widths(&mut plans);
+        plans
     }
 
     fn header(&self) -> Header {
@@ -75,20 +88,16 @@ impl PlanBuilder {
         }
         hash.finish()
     }
+}
 
-    fn prove(&self, plans: &mut [Plan]) -> Result<(), CustomError> {
-        let mut verified = verify(plans, DEPTH);
-        if matches!(verified, Err(VerifyError::NeedsCopying(_))) {
-            plans.iter_mut().for_each(|plan| plan.buffered = true);
-            verified = verify(plans, DEPTH);
-        }
-        let wrong = |fault| CustomError::Wrong {
-            name: self.name.clone(),
-            collective: self.collective,
-            fault: Box::new(fault),
-        };
-        verified.map(|_| ()).map_err(wrong)
+/// Verifies slices, and marks them as in need of copying paths if only those make them right.
+fn prove(mut plans: Vec<Plan>) -> Result<Vec<Plan>, VerifyError> {
+    let mut verified = verify(&plans, DEPTH);
+    if matches!(verified, Err(VerifyError::NeedsCopying(_))) {
+        plans.iter_mut().for_each(|plan| plan.buffered = true);
+        verified = verify(&plans, DEPTH);
     }
+    verified.map(|_| plans)
 }
 
 /// Says in all slices how many channels the widest pair has, and how many chunks the longest message.

@@ -27,9 +27,9 @@ impl PlanBuilder {
 
     fn check_parts(&self) -> Result<(), CustomError> {
         let PlanBuilder { collective, world, parts, .. } = *self;
-        // At most so many blocks in a rank's input and output; a world that is itself too large stops here.
-        let blocks = if collective == Collective::AllToAll { 2 * world } else { world + 1 };
-        let chunks = world.checked_mul(blocks).and_then(|blocks| blocks.checked_mul(parts));
+        let of_rank = |rank| self.chunks(rank, BufferKind::Input) + self.chunks(rank, BufferKind::Output);
+        let fits = world <= MAX_CHUNKS && parts <= MAX_CHUNKS;
+        let chunks = fits.then(|| (0..world).map(of_rank).fold(0_usize, usize::saturating_add));
         match chunks {
             Some(1..=MAX_CHUNKS) => Ok(()),
             _ => Err(CustomError::Parts { collective, parts, world }),

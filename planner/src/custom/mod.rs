@@ -10,6 +10,8 @@ mod error;
 mod lower;
 mod place;
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;
 mod values;
 
@@ -21,6 +23,7 @@ use std::fmt;
 
 use hcomm_ops::Rank;
 
+use crate::plan::MAX_CHANNELS;
 use crate::request::Collective;
 
 /// Most chunks in the inputs and outputs of all ranks together.
@@ -127,14 +130,15 @@ impl PlanBuilder {
     }
 
     /// What follows is a stage of its own: not fused with what came before, so that its lanes may work on earlier tiles while those
-    /// before it are on later ones. Its messages take a channel of their own, the stage's number, unless a step says another.
+    /// before it are on later ones. Its messages take a channel of their own (of the stage's number, modulo the number of channels), unless a step says another.
     pub fn stage(&mut self) {
         self.stage += 1;
     }
 
     fn step(&mut self, sources: Vec<Place>, to: Place, adds: bool) -> Written<'_> {
         let at = self.steps.len();
-        self.steps.push(Step { sources, to, adds, channel: self.stage, stage: self.stage });
+        let channel = self.stage % MAX_CHANNELS;
+        self.steps.push(Step { sources, to, adds, channel, stage: self.stage });
         Written(&mut self.steps[at])
     }
 }
