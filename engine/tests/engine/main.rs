@@ -4,5 +4,6 @@ mod common;
 mod failures;
 mod messages;
 mod mismatch;
+mod own_plans;
 mod plans;
 mod works;
