@@ -9,7 +9,7 @@ use crate::algorithm::{Algorithm, Call, Layout};
 use crate::graph::{End, From, Graph, To};
 use crate::hash::{Fnv, Map};
 use crate::pass::Placement;
-use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Plan, Sink, Source};
+use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
 
 /// The plan's id: which messages it exchanges, as far as that is not in the call itself.
 fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
@@ -40,6 +40,8 @@ pub(crate) fn freeze(graph: &Graph, placement: &Placement, algorithm: &Algorithm
         span_chunks: layout.span_chunks,
         buffered: layout.buffered,
         even: layout.even,
+        overlay: Overlay::Either,
+        bytes: ByteRange::ANY,
         channels_per_pair: layout.channels,
         channels: freezing.channels.clone(),
         lanes: freezing.lanes(),
