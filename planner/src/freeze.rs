@@ -10,7 +10,7 @@ use crate::algorithm::{Algorithm, Call, Layout};
 use crate::graph::{End, From, Graph, To};
 use crate::hash::{Fnv, Map};
 use crate::pass::Placement;
-use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Plan, Sink, Source};
+use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
 use crate::request::Collective;
 
 /// What the slices of all ranks have in common.
@@ -68,6 +68,8 @@ pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> P
         span_chunks: layout.span_chunks,
         buffered: layout.buffered,
         even: layout.even,
+        overlay: Overlay::Either,
+        bytes: ByteRange::ANY,
         channels_per_pair: layout.channels,
         channels: freezing.channels.clone(),
         lanes: freezing.lanes(),

@@ -31,6 +31,7 @@ pub mod export;
 mod freeze;
 mod graph;
 mod hash;
+pub mod import;
 mod pass;
 pub mod plan;
 pub mod planner;
@@ -43,7 +44,10 @@ pub use check::RequestError;
 pub use choose::{Choice, Costs, explain};
 pub use compile::{PlanError, compile, compile_all};
 pub use custom::PlanBuilder;
-pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
+pub use import::ImportError;
+pub use plan::{
+    ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeKind, Overlay, Plan, Sink, Source, Span,
+};
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};

@@ -1,6 +1,7 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
 mod common;
+mod deterministic;
 mod failures;
 mod messages;
 mod mismatch;

@@ -201,6 +201,30 @@ pub enum VerifyError {
     },
 }
 
+impl VerifyError {
+    /// The nodes that show it, in the order in which the text names them.
+    pub fn nodes(&self) -> Vec<&At> {
+        match self {
+            VerifyError::MessageSize { sender: a, receiver: b, .. }
+            | VerifyError::Race { first: a, second: b, .. }
+            | VerifyError::OverwrittenInUse { writer: a, reader: b, .. } => vec![a, b],
+            VerifyError::SelfOverlap { at, .. }
+            | VerifyError::ReadsNothing { at, .. }
+            | VerifyError::MixedFold { at, .. }
+            | VerifyError::WrongMark { at, .. } => vec![at],
+            VerifyError::Cycle(chain)
+            | VerifyError::NeedsCopying(chain)
+            | VerifyError::Deadlock { chain, .. }
+            | VerifyError::DoubleCount { chain, .. }
+            | VerifyError::WrongResult { chain, .. } => chain.0.iter().map(|(at, _)| at).collect(),
+            VerifyError::Slices(_)
+            | VerifyError::Malformed { .. }
+            | VerifyError::Unmatched { .. }
+            | VerifyError::OrderDiffers { .. } => Vec::new(),
+        }
+    }
+}
+
 fn in_place_words(in_place: bool) -> &'static str {
     if in_place { " (in place)" } else { "" }
 }

@@ -3,8 +3,10 @@
 //! In this order: each slice makes sense (`structure`); sends match receives in number, order and size (`joined`); the graph is
 //! acyclic, and does not deadlock in depth + 1 tiles at the channels' real depth, neither where a send is done as soon as it
 //! is copied nor where only once it is received (`order`); nothing is touched in two orders (`race`); every output chunk is
-//! the right expression, the same one on all ranks of an all_reduce (`result`), in place and not.
+//! the right expression, the same one on all ranks of an all_reduce (`result`): in place and apart, where the plan says it is
+//! right so.
 
+mod before;
 mod error;
 mod expression;
 #[cfg(test)]
@@ -18,6 +20,7 @@ mod structure;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use before::Before;
 pub use error::{At, Chain, VerifyError};
 
 use joined::Joined;
@@ -77,8 +80,8 @@ pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
     }
     race::check(&joined, &order)?;
     let mut fold_order = FoldOrder::AtOnce;
-    for in_place in [false, true] {
-        fold_order = fold_order.min(result::check(&joined, &order, in_place)?);
+    for in_place in plans[0].overlay.modes() {
+        fold_order = fold_order.min(result::check(&joined, &order, *in_place)?);
     }
     let (nodes, messages) = (joined.links.len(), joined.messages.len());
     Ok(Verified { nodes, messages, needs_copying, order: fold_order })

@@ -1,11 +1,12 @@
 //! No two nodes touch a chunk in no given order when one of them writes; and none overwrites what is lent to a peer.
 //!
-//! Both with input and output apart and with them in place. Only nodes of one tile can meet in a chunk, so one
+//! Both with input and output apart and with them in place, where the plan says it is right so. Only nodes of one tile can meet in a chunk, so one
 //! tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
 //! where those do not say, the messages of all ranks are followed.
 
 use std::collections::BTreeMap;
 
+use super::before::Before;
 use super::error::VerifyError;
 use super::joined::{Global, Joined};
 use super::places::{Place, Places};
@@ -15,8 +16,8 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global]) -> Result<(), VerifyE
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
-        let before = Before::new(joined, base, plan.nodes.len(), mine);
-        for in_place in [false, true] {
+        let before = before(joined, base, plan.nodes.len(), mine);
+        for in_place in plan.overlay.modes().iter().copied() {
             Races { joined, plan, base, before: &before, places: Places::new(plan, in_place), in_place }
                 .check()?;
         }
@@ -136,47 +137,19 @@ impl Races<'_, '_> {
     }
 }
 
-/// What lanes and edges of one rank say: for each node, which others are issued and done before it is issued.
-struct Before {
-    words: usize,
-    issued: Vec<u64>,
-    done: Vec<u64>,
-}
-
-impl Before {
-    fn new(joined: &Joined<'_>, base: Global, nodes: usize, order: impl Iterator<Item = Global>) -> Before {
-        let words = nodes.div_ceil(64);
-        let mut before = Before { words, issued: vec![0; nodes * words], done: vec![0; nodes * words] };
-        for at in order {
-            let links = &joined.links[at];
-            if at > joined.lanes[links.lane].start {
-                before.follow(at - base, at - 1 - base, !joined.links[at - 1].lends);
-            }
-            for dep in &links.deps {
-                before.follow(at - base, dep - base, true);
-            }
+/// What lanes and edges say of a rank's nodes, which `order` gives in an order that they allow.
+fn before(joined: &Joined<'_>, base: Global, nodes: usize, order: impl Iterator<Item = Global>) -> Before {
+    let mut before = Before::new(nodes);
+    for at in order {
+        let links = &joined.links[at];
+        if at > joined.lanes[links.lane].start {
+            before.follow(at - base, at - 1 - base, !joined.links[at - 1].lends);
         }
-        before
-    }
-
-    fn follow(&mut self, at: usize, earlier: usize, is_done: bool) {
-        for word in 0..self.words {
-            self.issued[at * self.words + word] |= self.issued[earlier * self.words + word];
-            self.done[at * self.words + word] |= self.done[earlier * self.words + word];
-        }
-        self.issued[at * self.words + earlier / 64] |= 1 << (earlier % 64);
-        if is_done {
-            self.done[at * self.words + earlier / 64] |= 1 << (earlier % 64);
+        for dep in &links.deps {
+            before.follow(at - base, dep - base, true);
         }
     }
-
-    fn issued(&self, earlier: usize, at: usize) -> bool {
-        self.issued[at * self.words + earlier / 64] >> (earlier % 64) & 1 == 1
-    }
-
-    fn done(&self, earlier: usize, at: usize) -> bool {
-        self.done[at * self.words + earlier / 64] >> (earlier % 64) & 1 == 1
-    }
+    before
 }
 
 impl Joined<'_> {

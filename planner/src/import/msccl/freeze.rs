@@ -1,0 +1,204 @@
+//! Ordered drafts become the slices of a plan, a lane per thread block.
+
+use super::deps::deps;
+use super::fold::{Draft, Origin, Target};
+use super::order::Ordered;
+use super::program::Program;
+use super::storage::Where;
+use super::wiring::Wiring;
+use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source, Span};
+use crate::shape::BufferKind;
+use crate::verify::At;
+
+/// The slices of all ranks; `buffered` ones are for paths that copy what they send.
+pub(super) fn freeze(
+    program: &Program,
+    wiring: &Wiring,
+    overlay: Overlay,
+    ordered: &[Ordered],
+    buffered: bool,
+) -> Vec<Plan> {
+    let slices = ordered.iter().enumerate();
+    let mut plans: Vec<Plan> = slices
+        .map(|(rank, ordered)| Slice::new(wiring, rank, ordered, overlay, buffered).plan(program))
+        .collect();
+    let longest = plans.iter().flat_map(|plan| &plan.nodes).map(|node| node.extent.count).max().unwrap_or(1);
+    plans.iter_mut().for_each(|plan| plan.span_chunks = longest);
+    plans
+}
+
+/// The element of the file that a node comes from.
+pub(super) fn name(ordered: &[Ordered], at: &At) -> String {
+    let drafts = &ordered[at.rank].drafts;
+    let draft = by_lane(drafts).get(at.node as usize).map(|draft| drafts[*draft].spot.to_string());
+    draft.unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Drafts in the order of their node ids.
+fn by_lane(drafts: &[Draft]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..drafts.len()).collect();
+    order.sort_by_key(|draft| drafts[*draft].lane);
+    order
+}
+
+struct Slice<'a> {
+    wiring: &'a Wiring,
+    rank: usize,
+    ordered: &'a Ordered,
+    overlay: Overlay,
+    buffered: bool,
+    channels: Vec<Channel>,
+    scratch: Vec<Span>,
+    rooms: std::collections::BTreeMap<(u32, u32), u32>,
+}
+
+impl<'a> Slice<'a> {
+    fn new(wiring: &'a Wiring, rank: usize, ordered: &'a Ordered, overlay: Overlay, buffered: bool) -> Self {
+        let out = wiring.fifos.iter().filter(|fifo| fifo.source == rank);
+        let out =
+            out.map(|fifo| Channel { peer: fifo.destination, direction: Direction::Out, index: fifo.index });
+        let incoming = wiring.fifos.iter().filter(|fifo| fifo.destination == rank);
+        let incoming =
+            incoming.map(|fifo| Channel { peer: fifo.source, direction: Direction::In, index: fifo.index });
+        let mut channels: Vec<Channel> = out.chain(incoming).collect();
+        channels.sort_unstable();
+        let (scratch, rooms) = ordered.storage.scratch();
+        Slice { wiring, rank, ordered, overlay, buffered, channels, scratch, rooms }
+    }
+
+    fn plan(self, program: &Program) -> Plan {
+        let order = by_lane(&self.ordered.drafts);
+        let mut plan = Plan {
+            collective: program.collective,
+            algorithm: program.name.clone(),
+            world: program.world,
+            rank: self.rank,
+            root: 0,
+            id: 0,
+            parts: program.parts,
+            scratch: self.scratch.clone(),
+            span_chunks: 1,
+            buffered: self.buffered,
+            even: true,
+            overlay: self.overlay,
+            bytes: program.bytes,
+            channels_per_pair: self.wiring.widest(),
+            channels: self.channels.clone(),
+            lanes: self.lanes(&order),
+            nodes: Vec::with_capacity(order.len()),
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            deps: Vec::new(),
+        };
+        let mut ids = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(id, draft)| ids[*draft] = id as NodeId);
+        let deps = deps(self.ordered, self.overlay, self.buffered);
+        for draft in &order {
+            let mut deps: Vec<NodeId> = deps[*draft].iter().map(|dep| ids[*dep]).collect();
+            deps.sort_unstable();
+            self.add(&mut plan, &self.ordered.drafts[*draft], &deps);
+        }
+        plan
+    }
+
+    fn lanes(&self, order: &[usize]) -> Vec<Lane> {
+        let mut lanes = Vec::new();
+        let (mut first, mut workers) = (0, 0);
+        for lane in order.chunk_by(|a, b| self.lane_of(*a) == self.lane_of(*b)) {
+            let nodes = first..first + lane.len() as NodeId;
+            first = nodes.end;
+            lanes.push(Lane { kind: self.lane_kind(lane, &mut workers), nodes });
+        }
+        lanes
+    }
+
+    fn lane_of(&self, draft: usize) -> usize {
+        self.ordered.drafts[draft].lane
+    }
+
+    /// A lane that talks to one peer is that peer's; any other a worker.
+    fn lane_kind(&self, lane: &[usize], workers: &mut u32) -> LaneKind {
+        let mut peers = lane.iter().flat_map(|draft| self.peers(&self.ordered.drafts[*draft]));
+        match peers.next() {
+            Some(peer) if peers.all(|other| other == peer) => LaneKind::Shm { peer },
+            _ => {
+                *workers += 1;
+                LaneKind::Worker { index: *workers - 1 }
+            }
+        }
+    }
+
+    fn peers(&self, draft: &Draft) -> Vec<usize> {
+        let incoming = draft.sources.iter().filter_map(|source| match source {
+            Origin::Message { fifo, .. } => Some(self.wiring.fifos[*fifo].source),
+            Origin::Span { .. } => None,
+        });
+        let outgoing = draft.sinks.iter().filter_map(|sink| match sink {
+            Target::Message(fifo) => Some(self.wiring.fifos[*fifo].destination),
+            Target::Span(_) => None,
+        });
+        incoming.chain(outgoing).collect()
+    }
+
+    fn add(&self, plan: &mut Plan, draft: &Draft, deps: &[NodeId]) {
+        let starts = (plan.sources.len() as u32, plan.sinks.len() as u32, plan.deps.len() as u32);
+        plan.sources.extend(draft.sources.iter().map(|source| self.source(source, draft.count)));
+        plan.sinks.extend(draft.sinks.iter().map(|sink| self.sink(sink, draft.count)));
+        plan.deps.extend(deps);
+        let lane = plan.lanes.partition_point(|lane| lane.nodes.end as usize <= plan.nodes.len());
+        plan.nodes.push(Node {
+            sources: starts.0..plan.sources.len() as u32,
+            sinks: starts.1..plan.sinks.len() as u32,
+            deps: starts.2..plan.deps.len() as u32,
+            extent: self.extent(draft),
+            finish: draft.finish,
+            lane: lane as u32,
+        });
+    }
+
+    fn extent(&self, draft: &Draft) -> Span {
+        let source = draft.sources.iter().find_map(|source| match source {
+            Origin::Span { at, .. } => Some(*at),
+            Origin::Message { .. } => None,
+        });
+        let sink = draft.sinks.iter().find_map(|sink| match sink {
+            Target::Span(at) => Some(*at),
+            Target::Message(_) => None,
+        });
+        self.span(source.or(sink).unwrap_or(Where::Input(0)), draft.count)
+    }
+
+    fn source(&self, source: &Origin, count: u32) -> Source {
+        match *source {
+            Origin::Span { at, first } => Source::Span { span: self.span(at, count), first },
+            Origin::Message { fifo, first } => {
+                Source::Message { channel: self.channel(fifo, Direction::In), first }
+            }
+        }
+    }
+
+    fn sink(&self, sink: &Target, count: u32) -> Sink {
+        match *sink {
+            Target::Span(at) => Sink::Span(self.span(at, count)),
+            Target::Message(fifo) => Sink::Message { channel: self.channel(fifo, Direction::Out) },
+        }
+    }
+
+    fn channel(&self, fifo: usize, direction: Direction) -> u32 {
+        let fifo = &self.wiring.fifos[fifo];
+        let peer = if direction == Direction::In { fifo.source } else { fifo.destination };
+        let end = Channel { peer, direction, index: fifo.index };
+        self.channels.binary_search(&end).expect("every channel's ends are listed") as u32
+    }
+
+    fn span(&self, at: Where, count: u32) -> Span {
+        match at {
+            Where::Input(first) => Span::new(BufferKind::Input, first, count),
+            Where::Output(first) => Span::new(BufferKind::Output, first, count),
+            Where::Room { layer, first } => {
+                let first = self.rooms.get(&(layer, first)).copied().expect("room in use has a number");
+                Span::new(BufferKind::Scratch, first, count)
+            }
+        }
+    }
+}

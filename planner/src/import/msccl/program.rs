@@ -1,0 +1,165 @@
+//! [`Program`]: what an MSCCL file says, as it says it. `xml` fills it, `check` looks whether it makes sense, `order` runs it.
+
+use std::fmt;
+
+use hcomm_ops::Rank;
+
+use crate::plan::{ByteRange, Overlay};
+use crate::request::Collective;
+
+/// A whole file.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub name: String,
+    /// Gpus that it says it has; it has as many once it has been checked.
+    pub world: usize,
+    pub collective: Collective,
+    /// Chunks per block.
+    pub parts: u32,
+    /// How it may be called, as far as it says; the first that is proved counts.
+    pub overlays: Vec<Overlay>,
+    pub bytes: ByteRange,
+    pub gpus: Vec<Gpu>,
+}
+
+/// One rank's part.
+#[derive(Clone, Debug)]
+pub(super) struct Gpu {
+    /// Chunks of its buffers; input and output may be 0 where they lie in the other.
+    pub chunks: [u32; 3],
+    /// Input and output chunks to copy before the steps.
+    pub copies: Vec<(u32, u32)>,
+    pub blocks: Vec<Block>,
+}
+
+/// A thread block: steps that are carried out in order.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub send: Option<Rank>,
+    pub recv: Option<Rank>,
+    pub channel: u32,
+    pub steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub kind: &'static StepKind,
+    pub src: Operand,
+    pub dst: Operand,
+    /// Chunks moved together; 0 where nothing moves.
+    pub count: u32,
+    /// Block and step of the same gpu that must have finished.
+    pub dep: Option<(usize, usize)>,
+    /// Tells waiting blocks when it has finished.
+    pub flags: bool,
+}
+
+/// First chunk of what a step reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub buffer: Buffer,
+    pub first: u32,
+}
+
+/// A buffer of the file; the number is its place in [`Gpu::chunks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Buffer {
+    Input = 0,
+    Output = 1,
+    Scratch = 2,
+}
+
+impl Buffer {
+    /// All, as the file spells them.
+    pub const NAMES: [(&'static str, Buffer); 3] =
+        [("i", Buffer::Input), ("o", Buffer::Output), ("s", Buffer::Scratch)];
+
+    pub fn name(self) -> &'static str {
+        Buffer::NAMES[self as usize].0
+    }
+}
+
+/// What a type of step does: folds a message and what it reads, stores the result, sends it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StepKind {
+    pub name: &'static str,
+    pub receives: bool,
+    pub reads: &'static [Side],
+    pub writes: bool,
+    pub sends: bool,
+}
+
+/// Which operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Src,
+    Dst,
+}
+
+/// Every type of step.
+pub(super) static STEPS: [StepKind; 9] = [
+    StepKind { name: "s", receives: false, reads: &[Side::Src], writes: false, sends: true },
+    StepKind { name: "r", receives: true, reads: &[], writes: true, sends: false },
+    StepKind { name: "rcs", receives: true, reads: &[], writes: true, sends: true },
+    StepKind { name: "rrc", receives: true, reads: &[Side::Src], writes: true, sends: false },
+    StepKind { name: "rrs", receives: true, reads: &[Side::Src], writes: false, sends: true },
+    StepKind { name: "rrcs", receives: true, reads: &[Side::Src], writes: true, sends: true },
+    StepKind { name: "cpy", receives: false, reads: &[Side::Src], writes: true, sends: false },
+    StepKind { name: "re", receives: false, reads: &[Side::Dst, Side::Src], writes: true, sends: false },
+    StepKind { name: "nop", receives: false, reads: &[], writes: false, sends: false },
+];
+
+impl StepKind {
+    /// Whether it only waits.
+    pub fn is_nop(&self) -> bool {
+        !self.receives && !self.writes && !self.sends
+    }
+
+    /// The operands that it uses.
+    pub fn uses(&self, side: Side) -> bool {
+        self.reads.contains(&side) || (self.writes && side == Side::Dst)
+    }
+}
+
+impl Step {
+    pub fn operand(&self, side: Side) -> Operand {
+        match side {
+            Side::Src => self.src,
+            Side::Dst => self.dst,
+        }
+    }
+}
+
+/// An element, for errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    Gpu(Rank),
+    Copy(Rank, usize),
+    Block(Rank, usize),
+    Step(Rank, usize, usize),
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spot::Gpu(gpu) => write!(f, "gpu {gpu}"),
+            Spot::Copy(gpu, copy) => write!(f, "gpu {gpu}, copy {copy}"),
+            Spot::Block(gpu, block) => write!(f, "gpu {gpu}, tb {block}"),
+            Spot::Step(gpu, block, step) => write!(f, "gpu {gpu}, tb {block}, step {step}"),
+        }
+    }
+}
+
+impl Program {
+    /// Every step with where it stands.
+    pub fn steps(&self) -> impl Iterator<Item = (Spot, &Gpu, &Block, &Step)> {
+        let gpus = self.gpus.iter().enumerate();
+        let blocks =
+            gpus.flat_map(|(gpu, g)| g.blocks.iter().enumerate().map(move |(b, block)| (gpu, g, b, block)));
+        blocks.flat_map(|(gpu, g, b, block)| {
+            let steps = block.steps.iter().enumerate();
+            steps.map(move |(s, step)| (Spot::Step(gpu, b, s), g, block, step))
+        })
+    }
+}
