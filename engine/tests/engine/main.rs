@@ -3,6 +3,7 @@
 mod common;
 mod deterministic;
 mod failures;
+mod imported;
 mod messages;
 mod mismatch;
 mod own_plans;

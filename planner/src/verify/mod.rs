@@ -74,11 +74,12 @@ pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
     let real = Rules { tiles: depth + 1, depth, late: false };
     run(&joined, real).map_err(|chain| VerifyError::Deadlock { depth, chain })?;
     let late = run(&joined, Rules { late: true, ..real });
-    let needs_copying = late.is_err();
-    if let (Err(chain), false) = (late, plans[0].buffered) {
-        return Err(VerifyError::NeedsCopying(chain));
+    let buffered = plans[0].buffered;
+    if let (Err(chain), false) = (&late, buffered) {
+        return Err(VerifyError::NeedsCopying(chain.clone()));
     }
-    race::check(&joined, &order)?;
+    race::check(&joined, &order, buffered)?;
+    let needs_copying = buffered && (late.is_err() || race::check(&joined, &order, false).is_err());
     let mut fold_order = FoldOrder::AtOnce;
     for in_place in plans[0].overlay.modes() {
         fold_order = fold_order.min(result::check(&joined, &order, *in_place)?);

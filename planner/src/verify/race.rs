@@ -12,14 +12,15 @@ use super::joined::{Global, Joined};
 use super::places::{Place, Places};
 use crate::plan::{Plan, Sink, Source};
 
-pub(super) fn check(joined: &Joined<'_>, order: &[Global]) -> Result<(), VerifyError> {
+/// Where `copied`, what is sent is no longer read once its node has been issued.
+pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Result<(), VerifyError> {
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
         let before = before(joined, base, plan.nodes.len(), mine);
         for in_place in plan.overlay.modes().iter().copied() {
-            Races { joined, plan, base, before: &before, places: Places::new(plan, in_place), in_place }
-                .check()?;
+            let places = Places::new(plan, in_place);
+            Races { joined, plan, base, before: &before, places, in_place, copied }.check()?;
         }
     }
     Ok(())
@@ -39,6 +40,7 @@ struct Races<'r, 'a> {
     before: &'r Before,
     places: Places,
     in_place: bool,
+    copied: bool,
 }
 
 impl Races<'_, '_> {
@@ -117,7 +119,7 @@ impl Races<'_, '_> {
             return self.issued_first(first, then);
         }
         let (a, b) = (first.node, then.node);
-        if self.plan.buffered || !self.joined.links[self.base + a].lends {
+        if self.copied || !self.joined.links[self.base + a].lends {
             return self.issued_first(first, then);
         }
         self.before.done(a, b) || self.received_first(first, then)
