@@ -3,6 +3,7 @@
 //! is `export::json`.
 
 mod msccl;
+mod slices;
 
 use crate::export::json;
 use crate::hash::Fnv;

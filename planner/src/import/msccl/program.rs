@@ -4,21 +4,16 @@ use std::fmt;
 
 use hcomm_ops::Rank;
 
-use crate::plan::{ByteRange, Overlay};
-use crate::request::Collective;
+use crate::import::slices::{Operand, Outline, Use};
+use crate::plan::Overlay;
 
 /// A whole file.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    pub name: String,
-    /// Gpus that it says it has; it has as many once it has been checked.
-    pub world: usize,
-    pub collective: Collective,
-    /// Chunks per block.
-    pub parts: u32,
+    /// Its name, collective and sizes. It has as many gpus as it says once it has been checked.
+    pub outline: Outline,
     /// How it may be called, as far as it says; the first that is proved counts.
     pub overlays: Vec<Overlay>,
-    pub bytes: ByteRange,
     pub gpus: Vec<Gpu>,
 }
 
@@ -53,31 +48,6 @@ pub(super) struct Step {
     pub dep: Option<(usize, usize)>,
     /// Tells waiting blocks when it has finished.
     pub flags: bool,
-}
-
-/// First chunk of what a step reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Operand {
-    pub buffer: Buffer,
-    pub first: u32,
-}
-
-/// A buffer of the file; the number is its place in [`Gpu::chunks`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Buffer {
-    Input = 0,
-    Output = 1,
-    Scratch = 2,
-}
-
-impl Buffer {
-    /// All, as the file spells them.
-    pub const NAMES: [(&'static str, Buffer); 3] =
-        [("i", Buffer::Input), ("o", Buffer::Output), ("s", Buffer::Scratch)];
-
-    pub fn name(self) -> &'static str {
-        Buffer::NAMES[self as usize].0
-    }
 }
 
 /// What a type of step does: folds a message and what it reads, stores the result, sends it.
@@ -148,6 +118,21 @@ impl fmt::Display for Spot {
             Spot::Block(gpu, block) => write!(f, "gpu {gpu}, tb {block}"),
             Spot::Step(gpu, block, step) => write!(f, "gpu {gpu}, tb {block}, step {step}"),
         }
+    }
+}
+
+impl Gpu {
+    /// The chunks that its steps read and write.
+    pub fn uses(&self) -> Vec<Use> {
+        let steps = self.blocks.iter().flat_map(|block| &block.steps);
+        let sides = steps.flat_map(|step| [(step, Side::Src), (step, Side::Dst)]);
+        let used = sides.filter(|(step, side)| step.kind.uses(*side));
+        used.map(|(step, side)| Use {
+            operand: step.operand(side),
+            count: step.count,
+            writes: side == Side::Dst && step.kind.writes,
+        })
+        .collect()
     }
 }
 

@@ -11,8 +11,9 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 
 use super::algo;
-use super::program::{Block, Buffer, Gpu, Operand, Program, STEPS, Side, Step};
+use super::program::{Block, Gpu, Program, STEPS, Side, Step};
 use super::{MAX_BLOCKS, MAX_COPIES, MAX_FILE_BYTES, MAX_GPU_STEPS, MAX_STEPS};
+use crate::import::slices::{Buffer, Operand};
 use crate::import::{ImportError, within};
 
 /// Reads a whole file.
@@ -121,7 +122,7 @@ impl Reading<'_> {
             return Ok(());
         };
         if self.level == Level::Gpu {
-            let limit = program.world as u64;
+            let limit = program.outline.world as u64;
             attributes.numbered("id", program.gpus.len())?;
             within("gpus in algo, beyond its ngpus", program.gpus.len() as u64 + 1, limit)?;
             program.gpus.push(gpu(attributes)?);
