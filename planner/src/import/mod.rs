@@ -3,6 +3,7 @@
 //! is `export::json`.
 
 mod msccl;
+mod mscclpp;
 mod slices;
 
 use crate::export::json;
@@ -66,6 +67,15 @@ impl Plan {
     /// [`ImportError`] names the element; nothing of a file can panic or take memory without bound.
     pub fn from_msccl(text: &str) -> Result<Vec<Plan>, ImportError> {
         msccl::import(text)
+    }
+
+    /// Reads an execution plan of MSCCL++ in JSON: the slices of all ranks, in rank order, proved. Where it goes through a switch of
+    /// GPUs, they have `Stream` lanes.
+    ///
+    /// # Errors
+    /// As [`Plan::from_msccl`].
+    pub fn from_mscclpp(text: &str) -> Result<Vec<Plan>, ImportError> {
+        mscclpp::import(text)
     }
 }
 
