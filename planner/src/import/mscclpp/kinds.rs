@@ -22,10 +22,8 @@ pub(super) enum Form {
     Each,
     /// The one source goes to all sinks.
     Fan,
-    /// All sources, from the left, are folded into all sinks.
+    /// All sources are folded into all sinks.
     Fold,
-    /// As `Fold`, but the first source comes last.
-    FoldFirstLast,
 }
 
 /// Where an operand lies.
@@ -62,7 +60,7 @@ pub(super) struct Kind {
 }
 
 use Does::{Acquire, Barrier, Move, Nothing, Pipeline, Release, Signal, Wait};
-use Form::{Each, Fan, Fold, FoldFirstLast};
+use Form::{Each, Fan, Fold};
 use Side::{Local, Remote, Switch};
 
 const NONE: Operands = Operands { heads: &[], rest: None };
@@ -138,10 +136,10 @@ pub(super) static KINDS: [Kind; 30] = [
     moves("rppkt", Fan, LOCAL, REMOTES).from_packets(0).to_packets(0),
     moves("cpkt", Each, LOCAL, LOCAL).to_packets(0),
     moves("upkt", Each, LOCAL, LOCAL).from_packets(0),
-    moves("repkt", FoldFirstLast, LOCALS, LOCAL).from_packets(1),
-    moves("respkt", FoldFirstLast, LOCALS, LOCAL_REMOTES).from_packets(1).to_packets(1),
-    moves("recpkt", FoldFirstLast, LOCALS, TWO_LOCALS).from_packets(1).to_packets(1),
-    moves("recspkt", FoldFirstLast, LOCALS, TWO_LOCALS_REMOTES).from_packets(1).to_packets(1),
+    moves("repkt", Fold, LOCALS, LOCAL).from_packets(1),
+    moves("respkt", Fold, LOCALS, LOCAL_REMOTES).from_packets(1).to_packets(1),
+    moves("recpkt", Fold, LOCALS, TWO_LOCALS).from_packets(1).to_packets(1),
+    moves("recspkt", Fold, LOCALS, TWO_LOCALS_REMOTES).from_packets(1).to_packets(1),
     moves("glres", Fold, SWITCH, SWITCH),
     moves("gstore", Fan, LOCAL, SWITCH),
     moves("gstorepkt", Fan, LOCAL, SWITCH).to_packets(0),

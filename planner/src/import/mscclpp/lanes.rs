@@ -2,6 +2,7 @@
 //! it reads, as soon as it does so. [`Fifos`]: the channels between lanes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use hcomm_ops::Rank;
 
@@ -47,9 +48,11 @@ pub(super) struct Lanes {
 pub(super) const FIRST_LANE: usize = 0;
 
 impl Lanes {
-    pub fn new(rank: Rank) -> Lanes {
-        let made = vec![(usize::MAX, Vec::new())];
-        Lanes { rank, numbers: HashMap::new(), made, waited: HashMap::new(), kinds: BTreeMap::new() }
+    /// Those of a rank whose own blocks are `blocks` among the blocks of all ranks; they come first.
+    pub fn new(rank: Rank, blocks: Range<usize>) -> Lanes {
+        let numbers = blocks.clone().zip(1..).map(|(block, lane)| (Carries::Own(block), lane)).collect();
+        let made = std::iter::once(usize::MAX).chain(blocks).map(|block| (block, Vec::new())).collect();
+        Lanes { rank, numbers, made, waited: HashMap::new(), kinds: BTreeMap::new() }
     }
 
     /// The number of a lane.

@@ -33,7 +33,7 @@ pub(super) fn moves(
     check_counts(spot, kind, "src_buff", &kind.sources, op.src_buff.len())?;
     check_counts(spot, kind, "dst_buff", &kind.sinks, op.dst_buff.len())?;
     let side = SideReader { reader, wires, spot, op };
-    let mut sources = side.places(&kind.sources, &op.src_buff, kind.packets_from)?;
+    let sources = side.places(&kind.sources, &op.src_buff, kind.packets_from)?;
     let sinks = side.places(&kind.sinks, &op.dst_buff, kind.packets_to)?;
     side.check_peers(kind, &sinks)?;
     if let Some(place) = sources.iter().find(|s| s.place.packets && s.place.operand.buffer != Buffer::Scratch)
@@ -41,9 +41,6 @@ pub(super) fn moves(
         let reason =
             format!("it reads packets of buffer {}; packets lie in s", place.place.operand.buffer.name());
         return Err(ImportError::at(spot, reason));
-    }
-    if form == Form::FoldFirstLast {
-        sources.rotate_left(1);
     }
     let moves = match form {
         Form::Each => {

@@ -66,10 +66,13 @@ impl Storehouse {
         let mut house =
             Storehouse { outline, in_place: program.in_place, fifos: Fifos::default(), ranks: Vec::new() };
         let uses = house.uses(program);
+        let mut first = 0;
         for (rank, gpu) in program.gpus.iter().enumerate() {
             let storage = Storage::new(&house.outline, rank, overlay, gpu.chunks, &uses[rank]);
+            let lanes = Lanes::new(rank, first..first + gpu.blocks.len());
+            first += gpu.blocks.len();
             let packets = vec![None; gpu.chunks[Buffer::Scratch as usize] as usize];
-            house.ranks.push(House { storage, drafts: Vec::new(), lanes: Lanes::new(rank), packets });
+            house.ranks.push(House { storage, drafts: Vec::new(), lanes, packets });
             house.copy_first(rank)?;
         }
         Ok(house)
@@ -177,7 +180,8 @@ impl Storehouse {
         let next = self.read(spot, &sources, offset)?;
         let goes_on = |(read, next): (&Read, &Read)| {
             let side_by_side = next.place == read.place.plus(read.values.len() as u32);
-            side_by_side && read.values[0].contributions == next.values[0].contributions
+            let kind = |read: &Read| (read.values[0].contributions, read.values[0].first_rank);
+            side_by_side && kind(read) == kind(next)
         };
         if !reads.iter().zip(&next).all(goes_on) {
             return Ok(false);
@@ -190,7 +194,7 @@ impl Storehouse {
     fn emit(
         &mut self,
         actor: Actor<'_>,
-        reads: Vec<Read>,
+        mut reads: Vec<Read>,
         sinks: &[At],
         start: u32,
         count: u32,
@@ -213,6 +217,8 @@ impl Storehouse {
                 "it moves chunks of other gpus only; expected one of its own",
             ));
         }
+        // Files leave open how a fold associates; in rank order, all ranks that fold the same round alike.
+        reads.sort_by_key(|read| read.values[0].first_rank);
         let mut operands = Operands::default();
         for read in reads {
             let origin = if read.at.rank == own {

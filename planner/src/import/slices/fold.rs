@@ -99,6 +99,7 @@ impl Operands {
                 return Err(ImportError::at(spot, reason));
             }
             sum.contributions = sum.contributions.saturating_add(value.contributions);
+            sum.first_rank = sum.first_rank.min(value.first_rank);
         }
         Ok(sums)
     }

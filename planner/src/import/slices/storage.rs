@@ -27,6 +27,8 @@ pub(crate) struct Value {
     pub part: u32,
     /// Ranks' contributions that have been folded into it.
     pub contributions: u64,
+    /// The first of those ranks.
+    pub first_rank: Rank,
 }
 
 /// Where a span lies.
@@ -80,7 +82,7 @@ impl Storage {
         };
         for chunk in 0..facts.inputs() {
             let cell = storage.cell(Where::Input(chunk));
-            storage.values[cell] = Some(Value { part: chunk % parts, contributions: 1 });
+            storage.values[cell] = Some(storage.input(chunk).1);
         }
         storage
     }
@@ -92,7 +94,8 @@ impl Storage {
 
     /// An input chunk itself, and what it holds.
     pub fn input(&self, chunk: u32) -> (Where, Value) {
-        (Where::Input(chunk), Value { part: chunk % self.program.parts, contributions: 1 })
+        let Facts { parts, rank: first_rank, .. } = self.program;
+        (Where::Input(chunk), Value { part: chunk % parts, contributions: 1, first_rank })
     }
 
     /// Where a step finds what it reads, and what that is.
