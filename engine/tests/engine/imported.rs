@@ -93,7 +93,11 @@ impl Data<'_> {
         let wrong = (0..output.len()).find(|i| output[*i] != self.expected(*i));
         if let Some(i) = wrong {
             let (case, rank, name) = (self.case, self.plan.rank, &self.plan.algorithm);
-            panic!("{name}, rank {rank}, {case:?}: element {i} is {}, expected {}", output[i], self.expected(i));
+            panic!(
+                "{name}, rank {rank}, {case:?}: element {i} is {}, expected {}",
+                output[i],
+                self.expected(i)
+            );
         }
     }
 }
@@ -128,7 +132,9 @@ fn submitted<B: Buffers + 'static>(
     op: ReduceOp,
     buffers: impl Fn() -> B,
 ) -> Vec<Work<B>> {
-    let submit = |_| comm.submit(plan, op, buffers()).unwrap_or_else(|error| panic!("{}: {}", plan.algorithm, error.error));
+    let submit = |_| {
+        comm.submit(plan, op, buffers()).unwrap_or_else(|error| panic!("{}: {}", plan.algorithm, error.error))
+    };
     (0..AT_ONCE).map(submit).collect()
 }
 
@@ -137,7 +143,11 @@ fn in_place(plan: &Plan, data: &Data<'_>) -> (Vec<i64>, std::ops::Range<usize>) 
     let ([input, output], count) = (data.lengths(), data.case.count);
     let own = plan.rank * count;
     if input >= output {
-        let at = if alias(plan.collective, plan.rank, 1, plan.rank as u32) == Some(0) && input > output { own } else { 0 };
+        let at = if alias(plan.collective, plan.rank, 1, plan.rank as u32) == Some(0) && input > output {
+            own
+        } else {
+            0
+        };
         return (data.input(), at..at + output);
     }
     let mut whole = vec![POISON; output];
@@ -155,7 +165,8 @@ fn counts(plan: &Plan) -> Vec<usize> {
     let least = plan.bytes.min.div_ceil(per_element) as usize;
     let most = plan.bytes.max.map_or(usize::MAX, |max| (max / per_element) as usize);
     let parts = plan.parts as usize;
-    let mut counts: Vec<usize> = [0, 1, parts - 1, parts, parts + 1, 4 * parts, 7 * parts + 3].iter().map(|n| least + n).collect();
+    let mut counts: Vec<usize> =
+        [0, 1, parts - 1, parts, parts + 1, 4 * parts, 7 * parts + 3].iter().map(|n| least + n).collect();
     counts.push(most.min(least + 3001));
     counts.retain(|count| plan.bytes.contains(bytes_of(*count)));
     counts.sort_unstable();
@@ -166,7 +177,9 @@ fn counts(plan: &Plan) -> Vec<usize> {
 /// Runs a plan in every way that it claims; returns how many cases that was.
 fn run_all(plans: &[Arc<Plan>], settings: &[(&str, &str)]) -> usize {
     let ops = match plans[0].collective.reduces() {
-        true => &[ReduceOp::Sum, ReduceOp::Average, ReduceOp::PreMulSum(hcomm_ops::Factor(3.0)), ReduceOp::Max][..],
+        true => {
+            &[ReduceOp::Sum, ReduceOp::Average, ReduceOp::PreMulSum(hcomm_ops::Factor(3.0)), ReduceOp::Max][..]
+        }
         false => &[ReduceOp::Sum],
     };
     let ran = on_all(world_with(plans.len(), settings), |comm| {

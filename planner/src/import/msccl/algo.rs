@@ -1,7 +1,7 @@
 //! The `algo` element: name, collective, sizes, and how the plan may be called.
 
-use super::collective::{WRITTEN, Written};
 use super::program::Program;
+use super::words::{WRITTEN, Written};
 use super::xml::{Attributes, Fault, shown};
 use super::{MAX_CHUNKS, MAX_RANKS};
 use crate::import::within;

@@ -3,7 +3,8 @@
 use hcomm_ops::Rank;
 
 use super::MAX_CHUNKS;
-use super::program::{Block, Buffer, Gpu, Operand, Program, Side, Spot, Step};
+use super::program::{Block, Gpu, Operand, Program, Spot, Step};
+use super::words::{Buffer, Side};
 use crate::buffers::BlockCounts;
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;

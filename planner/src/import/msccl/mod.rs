@@ -7,7 +7,6 @@
 
 mod algo;
 mod check;
-pub(crate) mod collective;
 mod deps;
 mod fold;
 mod freeze;
@@ -18,12 +17,14 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod wiring;
+pub(crate) mod words;
 mod xml;
 
 use super::{ImportError, prove, seal};
 use crate::plan::{Overlay, Plan};
-use program::{Buffer, Program};
+use program::Program;
 use wiring::Wiring;
+use words::Buffer;
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;

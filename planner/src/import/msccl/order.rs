@@ -7,9 +7,10 @@ use hcomm_ops::Rank;
 
 use super::fold::{Draft, Operands, Origin, Target};
 use super::gate::Gate;
-use super::program::{Buffer, Operand, Program, Side, Spot, Step};
+use super::program::{Operand, Program, Spot, Step};
 use super::storage::{Storage, Value};
 use super::wiring::Wiring;
+use super::words::{Buffer, Side};
 use crate::import::ImportError;
 use crate::plan::Overlay;
 

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use hcomm_ops::Rank;
 
 use super::check::buffers;
-use super::program::{Buffer, Operand, Program, Side, Spot};
+use super::program::{Operand, Program, Spot};
+use super::words::{Buffer, Side};
 use crate::import::ImportError;
 use crate::plan::{Overlay, Span};
 use crate::shape::alias;

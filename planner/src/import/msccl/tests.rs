@@ -59,7 +59,8 @@ fn every_type_of_step_is_the_node_that_it_should_be() {
     use NodeKind::*;
     assert_eq!(ring, [Send, RecvReduceSend, RecvReduceSend, RecvCopySend, Recv]);
     assert!(matches!(plans[0].lanes[..], [ref lane] if lane.kind == LaneKind::Worker { index: 0 }));
-    let words: Vec<String> = plans[0].nodes.iter().map(|node| crate::export::words::node(&plans[0], node)).collect();
+    let words: Vec<String> =
+        plans[0].nodes.iter().map(|node| crate::export::words::node(&plans[0], node)).collect();
     assert_eq!(words[1], "recv-reduce-send [from rank 2 ch 0]* + in[2]* -> [to rank 1 ch 0]");
     assert_eq!(words[2], "recv-reduce-send [from rank 2 ch 0] + in[1]* -> out[1], [to rank 1 ch 0] !");
     let (pairs, plans) = kinds(PAIRS);
@@ -86,7 +87,11 @@ fn ids_hash_all_that_a_file_says() {
     assert_eq!(id(RING), id(RING));
     assert_ne!(id(RING), id(&RING.replace("maxBytes=\"0\"", "maxBytes=\"9\"")));
     assert_ne!(id(RING), id(&RING.replace("name=\"all", "name=\"All")));
-    assert_eq!(id(PAIRS), id(&PAIRS.replace("redop=\"sum\"", "redop=\"max\"")), "unknown attributes are ignored");
+    assert_eq!(
+        id(PAIRS),
+        id(&PAIRS.replace("redop=\"sum\"", "redop=\"max\"")),
+        "unknown attributes are ignored"
+    );
 }
 
 /// The plan of a text that must be refused.

@@ -11,7 +11,8 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 
 use super::algo;
-use super::program::{Block, Buffer, Gpu, Operand, Program, STEPS, Side, Step};
+use super::program::{Block, Gpu, Operand, Program, Step};
+use super::words::{Buffer, STEPS, Side};
 use super::{MAX_BLOCKS, MAX_COPIES, MAX_FILE_BYTES, MAX_GPU_STEPS, MAX_STEPS};
 use crate::import::{ImportError, within};
 
