@@ -12,7 +12,7 @@ mod text;
 pub(crate) mod words;
 
 pub use dot::dot;
-pub use msccl::{ExportError, msccl};
+pub use msccl::{ExportError, to_msccl};
 pub use sizing::Sizing;
 pub use svg::svg;
 pub use text::text;

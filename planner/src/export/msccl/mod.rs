@@ -52,7 +52,7 @@ pub enum ExportError {
 ///
 /// # Errors
 /// [`ExportError`] where the plan is wrong, or MSCCL cannot express it.
-pub fn msccl(plans: &[Plan]) -> Result<String, ExportError> {
+pub fn to_msccl(plans: &[Plan]) -> Result<String, ExportError> {
     verify(plans, DEPTH)?;
     let plan = &plans[0];
     let written = Written::of(plan.collective).ok_or(ExportError::Collective(plan.collective))?;

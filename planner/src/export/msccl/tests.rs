@@ -49,15 +49,15 @@ fn every_algorithm_reads_back_and_is_proved() {
             let first = &plans[0];
             let what = format!("{} by {} in {}", first.collective, first.algorithm, first.world);
             if first.collective == Collective::Barrier {
-                assert_eq!(msccl(&plans), Err(ExportError::Collective(Collective::Barrier)));
+                assert_eq!(to_msccl(&plans), Err(ExportError::Collective(Collective::Barrier)));
                 continue;
             }
-            let text = msccl(&plans).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let text = to_msccl(&plans).unwrap_or_else(|error| panic!("{what}: {error}"));
             let read = Plan::from_msccl(&text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
             let common =
                 |p: &Plan| (p.collective, p.algorithm.clone(), p.world, p.rank, p.parts, p.overlay, p.bytes);
             assert!(read.iter().map(common).eq(plans.iter().map(common)), "{what}");
-            let again = msccl(&read).unwrap_or_else(|error| panic!("{what}, again: {error}\n{text}"));
+            let again = to_msccl(&read).unwrap_or_else(|error| panic!("{what}, again: {error}\n{text}"));
             Plan::from_msccl(&again).unwrap_or_else(|error| panic!("{what}, again: {error}\n{again}"));
             written += 1;
             assert!(first.buffered || !read[0].buffered, "{what} came to need copies");
@@ -71,7 +71,7 @@ fn every_algorithm_reads_back_and_is_proved() {
 #[test]
 fn what_a_ring_fuses_stays_fused() {
     let plans = plan_of("ring", Collective::AllReduce, 4, 0);
-    let text = msccl(&plans).expect("a ring");
+    let text = to_msccl(&plans).expect("a ring");
     let count = |kind: &str| text.matches(&format!("type=\"{kind}\"")).count();
     let counts = ["s", "r", "rcs", "rrc", "rrs", "rrcs", "cpy", "re", "nop"].map(count);
     assert_eq!(counts, [8, 4, 8, 4, 8, 0, 0, 0, 0], "{text}");
@@ -87,7 +87,7 @@ fn what_a_ring_fuses_stays_fused() {
 
 #[test]
 fn a_fold_of_many_is_folded_in_the_same_order_on_all_ranks() {
-    let text = msccl(&plan_of("one_shot", Collective::AllReduce, 5, 0)).expect("one shot");
+    let text = to_msccl(&plan_of("one_shot", Collective::AllReduce, 5, 0)).expect("one shot");
     let read = Plan::from_msccl(&text).expect("what was written");
     let proved = verify(&read, DEPTH).expect("it is right");
     assert_eq!(proved.order, crate::verify::FoldOrder::RankByRank);
@@ -127,7 +127,7 @@ fn broadcast(chunks: u32, messages: &[(u32, u32)]) -> Vec<Plan> {
 
 #[test]
 fn what_msccl_cannot_express_is_refused_by_name() {
-    let refused = |plans: &[Plan]| match msccl(plans) {
+    let refused = |plans: &[Plan]| match to_msccl(plans) {
         Ok(text) => panic!("{} bytes for {}", text.len(), plans[0].algorithm),
         Err(error) => error.to_string(),
     };

@@ -122,9 +122,10 @@ impl Reading<'_> {
             return Ok(());
         };
         if self.level == Level::Gpu {
-            let limit = program.world as u64;
             attributes.numbered("id", program.gpus.len())?;
-            within("gpus in algo, beyond its ngpus", program.gpus.len() as u64 + 1, limit)?;
+            if program.gpus.len() == program.world {
+                return Err(Fault::Here(format!("one more than ngpus, {}", program.world)));
+            }
             program.gpus.push(gpu(attributes)?);
             return Ok(());
         }
