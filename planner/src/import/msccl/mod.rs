@@ -6,8 +6,11 @@
 //! A thread block becomes a lane, a step a node; a `nop` only adds to what the next step of its block waits for.
 
 mod algo;
+mod attributes;
 mod check;
 mod deps;
+#[cfg(test)]
+mod fault_tests;
 mod fold;
 mod freeze;
 mod gate;
@@ -18,6 +21,8 @@ mod storage;
 mod tests;
 mod wiring;
 pub(crate) mod words;
+#[cfg(test)]
+mod wrong_tests;
 mod xml;
 
 use super::{ImportError, prove, seal};
