@@ -116,7 +116,7 @@ fn more_than_is_read_is_refused_with_the_limit() {
     let sends: Vec<(i32, i32, u32, &[&str])> = (0..33).map(|chan| (1, -1, chan, &["s i0"][..])).collect();
     let receives: Vec<(i32, i32, u32, &[&str])> =
         (0..33).map(|chan| (-1, 0, chan, &["r > o0"][..])).collect();
-    let wide = vec!["cpy i0 > o0 x8000"; 66];
+    let wide = vec!["cpy i0 > o0 x256"; 2049];
     let many: Vec<String> = (0..65).map(|i| format!("a{i}='0'")).collect();
     let long = " ".repeat((16 << 20) + 1);
     let cases = [
@@ -124,8 +124,12 @@ fn more_than_is_read_is_refused_with_the_limit() {
         (file("allreduce", 1, &[&[(-1, -1, 0, &steps)], &[]]), "steps of one gpu: 8193; the limit is 8192"),
         (file("broadcast", 1, &[&sends, &receives]), "channels from gpu 0 to gpu 1: 33; the limit is 32"),
         (
-            file("allreduce", 8000, &[&[(-1, -1, 0, &wide)], &[]]),
-            "chunks moved by all steps: 528000; the limit is 524288",
+            file("allreduce", 256, &[&[(-1, -1, 0, &wide)], &[]]),
+            "chunks moved by all steps: 524544; the limit is 524288",
+        ),
+        (
+            file("allreduce", 257, &[&[(-1, -1, 0, &["cpy i0 > o0 x257"])], &[]]),
+            "cnt of gpu 0, tb 0, step 0: 257; the limit is 256",
         ),
         (format!("<algo {}/>", many.join(" ")), "line 1: algo: more than 64 attributes"),
         (long, "bytes of the file: 16777217; the limit is 16777216"),
