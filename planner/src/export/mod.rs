@@ -1,8 +1,9 @@
-//! Plans for people and other programs: text, DOT, SVG and JSON. Each takes one slice or several joined.
+//! Plans for people and other programs: text, DOT, SVG, JSON and MSCCL's XML. Each takes one slice or several joined; the last takes all.
 
 mod dot;
 mod joined;
 pub mod json;
+mod msccl;
 mod sizing;
 mod svg;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod text;
 pub(crate) mod words;
 
 pub use dot::dot;
+pub use msccl::{ExportError, to_msccl};
 pub use sizing::Sizing;
 pub use svg::svg;
 pub use text::text;

@@ -7,6 +7,7 @@ mod builder;
 mod hazard;
 
 pub(crate) use builder::Builder;
+pub(crate) use hazard::Hazards;
 
 use hcomm_ops::Rank;
 use petgraph::Direction::{Incoming, Outgoing};

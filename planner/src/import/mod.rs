@@ -2,7 +2,7 @@
 //! leaves here that `verify` has not passed at the least depth that a channel may have. `export` writes such files; hcomm's own format
 //! is `export::json`.
 
-mod msccl;
+pub(crate) mod msccl;
 mod mscclpp;
 mod slices;
 

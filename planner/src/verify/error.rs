@@ -162,7 +162,7 @@ pub enum VerifyError {
         what: String,
     },
     /// An output chunk that ends with something else than it should.
-    #[error("output chunk {chunk} of rank {rank} is {found}, expected {expected}{mode}; by {chain}", mode = in_place_words(*in_place))]
+    #[error("output chunk {chunk} of rank {rank} is {found}, expected {expected}{mode}{by}", mode = in_place_words(*in_place), by = by_words(chain))]
     WrongResult {
         /// Whose output.
         rank: Rank,
@@ -223,6 +223,10 @@ impl VerifyError {
             | VerifyError::OrderDiffers { .. } => Vec::new(),
         }
     }
+}
+
+fn by_words(chain: &Chain) -> String {
+    if chain.0.is_empty() { String::new() } else { format!("; by {chain}") }
 }
 
 fn in_place_words(in_place: bool) -> &'static str {

@@ -23,10 +23,12 @@ mod tests;
 pub(crate) use before::Before;
 pub use error::{At, Chain, VerifyError};
 
+use hcomm_ops::Rank;
+
 use joined::Joined;
 use order::{Rules, run};
 
-use crate::plan::Plan;
+use crate::plan::{NodeId, Plan};
 
 /// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
 /// be run or drawn without a panic; only [`verify`] shows that it does what it should.
@@ -35,6 +37,22 @@ use crate::plan::Plan;
 /// [`VerifyError::Malformed`] says what contradicts what.
 pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
     structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
+}
+
+/// Every node of all ranks in an order in which they can be carried out one by one, each channel holding `depth` messages.
+///
+/// # Errors
+/// Where the slices do not fit together, or there is no such order.
+pub(crate) fn program_order(plans: &[Plan], depth: usize) -> Result<Vec<(Rank, NodeId)>, VerifyError> {
+    structure::check(plans)?;
+    let joined = Joined::new(plans)?;
+    let order = run(&joined, Rules { tiles: 1, depth, late: false })
+        .map_err(|chain| VerifyError::Deadlock { depth, chain })?;
+    let node = |at| {
+        let rank = joined.rank(at);
+        (rank, (at - joined.base[rank]) as NodeId)
+    };
+    Ok(order.into_iter().map(node).collect())
 }
 
 /// What was proved.

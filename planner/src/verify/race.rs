@@ -17,10 +17,12 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Resu
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
+        let mut issue = vec![0; plan.nodes.len()];
+        mine.clone().enumerate().for_each(|(place, at)| issue[at - base] = place);
         let before = before(joined, base, plan.nodes.len(), mine);
         for in_place in plan.overlay.modes().iter().copied() {
             let places = Places::new(plan, in_place);
-            Races { joined, plan, base, before: &before, places, in_place, copied }.check()?;
+            Races { joined, plan, base, before: &before, issue: &issue, places, in_place, copied }.check()?;
         }
     }
     Ok(())
@@ -38,6 +40,8 @@ struct Races<'r, 'a> {
     plan: &'r Plan,
     base: Global,
     before: &'r Before,
+    /// The place of each node in an order in which they can be issued.
+    issue: &'r [usize],
     places: Places,
     in_place: bool,
     copied: bool,
@@ -49,11 +53,25 @@ impl Races<'_, '_> {
         for node in 0..self.plan.nodes.len() {
             self.touch(node, &mut touches)?;
         }
-        for (place, touching) in &touches {
-            for (i, a) in touching.iter().enumerate() {
-                for b in touching[i + 1..].iter().filter(|b| b.node != a.node && (a.writes || b.writes)) {
-                    self.ordered(*place, *a, *b)?;
-                }
+        for (place, mut touching) in touches {
+            touching.sort_by_key(|touch| self.issue[touch.node]);
+            self.check_place(place, &touching)?;
+        }
+        Ok(())
+    }
+
+    /// Who touches a place, in an order of issue: each against the last write before it, and a write against the reads since that. Who is
+    /// ordered with those is so with all before them.
+    fn check_place(&self, place: Place, touching: &[Touch]) -> Result<(), VerifyError> {
+        let (mut last_write, mut reads): (Option<Touch>, Vec<Touch>) = (None, Vec::new());
+        for touch in touching {
+            let read = if touch.writes { std::mem::take(&mut reads) } else { Vec::new() };
+            for earlier in last_write.iter().chain(&read).filter(|earlier| earlier.node != touch.node) {
+                self.ordered(place, *earlier, *touch)?;
+            }
+            match touch.writes {
+                true => last_write = Some(*touch),
+                false => reads.push(*touch),
             }
         }
         Ok(())
@@ -98,19 +116,20 @@ impl Races<'_, '_> {
         }
     }
 
-    fn ordered(&self, place: Place, a: Touch, b: Touch) -> Result<(), VerifyError> {
-        if self.comes_first(a, b) || self.comes_first(b, a) {
+    /// `first` may be issued before `then`; whether it must have finished with the place by then.
+    fn ordered(&self, place: Place, first: Touch, then: Touch) -> Result<(), VerifyError> {
+        if self.comes_first(first, then) {
             return Ok(());
         }
         let at = |touch: Touch| self.joined.at(self.base + touch.node);
         let (chunk, in_place) = (place.to_string(), self.in_place);
-        let lent = |first: Touch, then: Touch| then.writes && self.issued_first(first, then);
-        let (first, second) = (at(a), at(b));
-        Err(match (lent(a, b), lent(b, a)) {
-            (true, _) => VerifyError::OverwrittenInUse { reader: first, writer: second, chunk, in_place },
-            (_, true) => VerifyError::OverwrittenInUse { reader: second, writer: first, chunk, in_place },
-            _ => VerifyError::Race { first, second, chunk, in_place },
-        })
+        if then.writes && self.issued_first(first, then) {
+            let (reader, writer) = (at(first), at(then));
+            return Err(VerifyError::OverwrittenInUse { reader, writer, chunk, in_place });
+        }
+        let (first, second) =
+            if first.node < then.node { (at(first), at(then)) } else { (at(then), at(first)) };
+        Err(VerifyError::Race { first, second, chunk, in_place })
     }
 
     /// Whether `first` has finished with the place, as far as `then` minds, before `then` is issued.

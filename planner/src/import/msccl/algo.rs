@@ -1,8 +1,8 @@
 //! The `algo` element: name, collective, sizes, and how the plan may be called.
 
-use super::collective::{WRITTEN, Written};
+use super::attributes::{Attributes, Fault, shown};
 use super::program::Program;
-use super::xml::{Attributes, Fault, shown};
+use super::words::{WRITTEN, Written};
 use super::{MAX_CHUNKS, MAX_RANKS};
 use crate::import::slices::Outline;
 use crate::import::within;

@@ -3,13 +3,17 @@
 use hcomm_ops::Rank;
 
 use super::MAX_CHUNKS;
-use super::program::{Block, Gpu, Program, Side, Spot, Step};
+use super::program::{Block, Gpu, Program, Spot, Step};
+use super::words::Side;
 use crate::import::slices::{Buffer, Operand};
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;
 
 /// Chunks that all steps move, counted through: what the later passes take time by.
 const MAX_MOVED: u64 = 1 << 19;
+
+/// Chunks that one step moves: an element of each has to fit a slot, however small.
+const MAX_COUNT: u64 = 256;
 
 /// Looks at every element.
 pub(super) fn check(program: &Program) -> Result<(), ImportError> {
@@ -26,6 +30,7 @@ pub(super) fn check(program: &Program) -> Result<(), ImportError> {
     }
     let mut moved = 0;
     for (spot, gpu, block, step) in program.steps() {
+        within(format!("cnt of {spot}"), u64::from(step.count), MAX_COUNT)?;
         moved += u64::from(step.count);
         within("chunks moved by all steps", moved, MAX_MOVED)?;
         operands(spot, gpu, step)?;

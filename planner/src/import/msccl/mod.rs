@@ -5,14 +5,19 @@
 //! A thread block becomes a lane, a step a node; a `nop` only adds to what the next step of its block waits for.
 
 mod algo;
+mod attributes;
 mod check;
-pub(crate) mod collective;
+#[cfg(test)]
+mod fault_tests;
 mod gate;
 mod order;
 mod program;
 #[cfg(test)]
 mod tests;
 mod wiring;
+pub(crate) mod words;
+#[cfg(test)]
+mod wrong_tests;
 mod xml;
 
 use super::slices::{self, Buffer};

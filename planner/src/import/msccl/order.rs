@@ -6,8 +6,9 @@ use std::collections::{HashSet, VecDeque};
 use hcomm_ops::Rank;
 
 use super::gate::Gate;
-use super::program::{Program, Side, Spot, Step};
+use super::program::{Program, Spot, Step};
 use super::wiring::Wiring;
+use super::words::Side;
 use crate::import::ImportError;
 use crate::import::slices::{Buffer, Draft, Operand, Operands, Ordered, Origin, Storage, Target, Value};
 use crate::plan::Overlay;

@@ -7,6 +7,8 @@ use hcomm_ops::Rank;
 use crate::import::slices::{Operand, Outline, Use};
 use crate::plan::Overlay;
 
+use super::words::{Side, StepKind};
+
 /// A whole file.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
@@ -48,48 +50,6 @@ pub(super) struct Step {
     pub dep: Option<(usize, usize)>,
     /// Tells waiting blocks when it has finished.
     pub flags: bool,
-}
-
-/// What a type of step does: folds a message and what it reads, stores the result, sends it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct StepKind {
-    pub name: &'static str,
-    pub receives: bool,
-    pub reads: &'static [Side],
-    pub writes: bool,
-    pub sends: bool,
-}
-
-/// Which operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Src,
-    Dst,
-}
-
-/// Every type of step.
-pub(super) static STEPS: [StepKind; 9] = [
-    StepKind { name: "s", receives: false, reads: &[Side::Src], writes: false, sends: true },
-    StepKind { name: "r", receives: true, reads: &[], writes: true, sends: false },
-    StepKind { name: "rcs", receives: true, reads: &[], writes: true, sends: true },
-    StepKind { name: "rrc", receives: true, reads: &[Side::Src], writes: true, sends: false },
-    StepKind { name: "rrs", receives: true, reads: &[Side::Src], writes: false, sends: true },
-    StepKind { name: "rrcs", receives: true, reads: &[Side::Src], writes: true, sends: true },
-    StepKind { name: "cpy", receives: false, reads: &[Side::Src], writes: true, sends: false },
-    StepKind { name: "re", receives: false, reads: &[Side::Dst, Side::Src], writes: true, sends: false },
-    StepKind { name: "nop", receives: false, reads: &[], writes: false, sends: false },
-];
-
-impl StepKind {
-    /// Whether it only waits.
-    pub fn is_nop(&self) -> bool {
-        !self.receives && !self.writes && !self.sends
-    }
-
-    /// The operands that it uses.
-    pub fn uses(&self, side: Side) -> bool {
-        self.reads.contains(&side) || (self.writes && side == Side::Dst)
-    }
 }
 
 impl Step {

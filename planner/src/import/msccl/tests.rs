@@ -1,4 +1,4 @@
-//! The small files of `tests/data/msccl` become the plans they should; files that are wrong are refused in so many words.
+//! The small files of `tests/data/msccl` become the plans that they should; `fault_tests` has those that are wrong.
 
 use super::*;
 use crate::export::json;
@@ -92,23 +92,4 @@ fn ids_hash_all_that_a_file_says() {
         id(&PAIRS.replace("redop=\"sum\"", "redop=\"max\"")),
         "unknown attributes are ignored"
     );
-}
-
-/// The plan of a text that must be refused.
-fn refused(text: &str) -> String {
-    import(text).expect_err(text).to_string()
-}
-
-/// A good file, what to replace in it once, and what is said to that.
-const FAULTS: &[(&str, &str, &str, &str)] = &[
-    // Numbers.
-    (PAIRS, "ngpus=\"3\"", "ngpus=\"4\"", "algo: it has 3 gpus; expected ngpus, 4"),
-];
-
-#[test]
-fn faults_are_named() {
-    for (good, from, to, expected) in FAULTS {
-        assert!(good.contains(from), "{from}");
-        assert_eq!(refused(&good.replacen(from, to, 1)), *expected, "{from} -> {to}");
-    }
 }

@@ -7,7 +7,7 @@ use super::program::{Act, Block, Gpu, Op, Program, Spot};
 use super::wires::{self, BlockWires, Wires};
 use super::{MAX_BLOCKS, MAX_CHUNKS, MAX_FILE_BYTES, MAX_OPS, MAX_PIECES, MAX_RANKS};
 use crate::buffers::BlockCounts;
-use crate::import::msccl::collective::{WRITTEN, Written};
+use crate::import::msccl::words::{WRITTEN, Written};
 use crate::import::slices::{Buffer, Outline};
 use crate::import::{ImportError, within};
 use crate::plan::ByteRange;

@@ -1,5 +1,6 @@
-//! MSCCL's names of the collectives, and how its sizes relate to hcomm's.
+//! MSCCL's vocabulary, for reading and writing: collectives, buffers, types of steps.
 
+pub(crate) use crate::import::slices::Buffer;
 use crate::request::Collective;
 
 /// How a collective is written in a file.
@@ -47,5 +48,47 @@ impl Written {
             Collective::Gather | Collective::Scatter => world,
             _ => 1,
         }
+    }
+}
+
+/// What a type of step does: folds a message and what it reads, stores the result, sends it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StepKind {
+    pub name: &'static str,
+    pub receives: bool,
+    pub reads: &'static [Side],
+    pub writes: bool,
+    pub sends: bool,
+}
+
+/// Which operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Src,
+    Dst,
+}
+
+/// Every type of step.
+pub(crate) static STEPS: [StepKind; 9] = [
+    StepKind { name: "s", receives: false, reads: &[Side::Src], writes: false, sends: true },
+    StepKind { name: "r", receives: true, reads: &[], writes: true, sends: false },
+    StepKind { name: "rcs", receives: true, reads: &[], writes: true, sends: true },
+    StepKind { name: "rrc", receives: true, reads: &[Side::Src], writes: true, sends: false },
+    StepKind { name: "rrs", receives: true, reads: &[Side::Src], writes: false, sends: true },
+    StepKind { name: "rrcs", receives: true, reads: &[Side::Src], writes: true, sends: true },
+    StepKind { name: "cpy", receives: false, reads: &[Side::Src], writes: true, sends: false },
+    StepKind { name: "re", receives: false, reads: &[Side::Dst, Side::Src], writes: true, sends: false },
+    StepKind { name: "nop", receives: false, reads: &[], writes: false, sends: false },
+];
+
+impl StepKind {
+    /// Whether it only waits.
+    pub fn is_nop(&self) -> bool {
+        !self.receives && !self.writes && !self.sends
+    }
+
+    /// The operands that it uses.
+    pub fn uses(&self, side: Side) -> bool {
+        self.reads.contains(&side) || (self.writes && side == Side::Dst)
     }
 }
