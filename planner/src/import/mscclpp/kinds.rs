@@ -85,11 +85,11 @@ impl Kind {
         Kind { signals: true, ..self }
     }
 
-    const fn to_packets(self, first: usize) -> Kind {
+    const fn writing_packets(self, first: usize) -> Kind {
         Kind { packets_to: Some(first), ..self }
     }
 
-    const fn from_packets(self, first: usize) -> Kind {
+    const fn reading_packets(self, first: usize) -> Kind {
         Kind { packets_from: Some(first), ..self }
     }
 
@@ -132,17 +132,17 @@ pub(super) static KINDS: [Kind; 30] = [
     moves("res", Fold, LOCALS, LOCAL_REMOTES),
     moves("rre", Fold, LOCAL_REMOTES, LOCAL),
     moves("rres", Fold, LOCAL_REMOTES, LOCAL_REMOTES),
-    moves("ppkt", Each, LOCALS, REMOTES).to_packets(0),
-    moves("rppkt", Fan, LOCAL, REMOTES).from_packets(0).to_packets(0),
-    moves("cpkt", Each, LOCAL, LOCAL).to_packets(0),
-    moves("upkt", Each, LOCAL, LOCAL).from_packets(0),
-    moves("repkt", Fold, LOCALS, LOCAL).from_packets(1),
-    moves("respkt", Fold, LOCALS, LOCAL_REMOTES).from_packets(1).to_packets(1),
-    moves("recpkt", Fold, LOCALS, TWO_LOCALS).from_packets(1).to_packets(1),
-    moves("recspkt", Fold, LOCALS, TWO_LOCALS_REMOTES).from_packets(1).to_packets(1),
+    moves("ppkt", Each, LOCALS, REMOTES).writing_packets(0),
+    moves("rppkt", Fan, LOCAL, REMOTES).reading_packets(0).writing_packets(0),
+    moves("cpkt", Each, LOCAL, LOCAL).writing_packets(0),
+    moves("upkt", Each, LOCAL, LOCAL).reading_packets(0),
+    moves("repkt", Fold, LOCALS, LOCAL).reading_packets(1),
+    moves("respkt", Fold, LOCALS, LOCAL_REMOTES).reading_packets(1).writing_packets(1),
+    moves("recpkt", Fold, LOCALS, TWO_LOCALS).reading_packets(1).writing_packets(1),
+    moves("recspkt", Fold, LOCALS, TWO_LOCALS_REMOTES).reading_packets(1).writing_packets(1),
     moves("glres", Fold, SWITCH, SWITCH),
     moves("gstore", Fan, LOCAL, SWITCH),
-    moves("gstorepkt", Fan, LOCAL, SWITCH).to_packets(0),
+    moves("gstorepkt", Fan, LOCAL, SWITCH).writing_packets(0),
 ];
 
 #[cfg(test)]

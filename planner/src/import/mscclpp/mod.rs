@@ -35,6 +35,9 @@ use program::Program;
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
+/// Most objects of the JSON: operations, operands and the like.
+const MAX_OBJECTS: u64 = 1 << 19;
+
 /// Most gpus.
 const MAX_RANKS: u64 = 256;
 
@@ -50,8 +53,14 @@ const MAX_OPS: u64 = 1 << 16;
 /// Most chunks moved by all operations: what is done here takes time by it.
 const MAX_MOVED: u64 = 1 << 19;
 
+/// Most channels or semaphores that one operation names.
+const MAX_NAMED: u64 = 256;
+
+/// Most nodes of all gpus.
+const MAX_NODES: u64 = 1 << 17;
+
 /// Most nodes of one gpu; what is proved of a gpu takes memory in proportion to their square.
-const MAX_NODES: u64 = 1 << 13;
+const MAX_GPU_NODES: u64 = 1 << 13;
 
 /// Most pieces that a chunk may be cut into for groups of blocks.
 const MAX_PIECES: u64 = 64;

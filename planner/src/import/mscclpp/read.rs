@@ -5,7 +5,7 @@ use super::kinds::{Does, KINDS, Kind};
 use super::operands::{self, Reader};
 use super::program::{Act, Block, Gpu, Op, Program, Spot};
 use super::wires::{self, BlockWires, Wires};
-use super::{MAX_BLOCKS, MAX_CHUNKS, MAX_FILE_BYTES, MAX_OPS, MAX_PIECES, MAX_RANKS};
+use super::{MAX_BLOCKS, MAX_CHUNKS, MAX_FILE_BYTES, MAX_NAMED, MAX_OBJECTS, MAX_OPS, MAX_PIECES, MAX_RANKS};
 use crate::buffers::BlockCounts;
 use crate::import::msccl::words::{WRITTEN, Written};
 use crate::import::slices::{Buffer, Outline};
@@ -18,6 +18,7 @@ const LONGEST_NAME: usize = 120;
 /// Reads a whole file.
 pub(super) fn read(text: &str) -> Result<Program, ImportError> {
     within("bytes of the file", text.len() as u64, MAX_FILE_BYTES)?;
+    within("objects of the file", text.bytes().filter(|byte| *byte == b'{').count() as u64, MAX_OBJECTS)?;
     let file: File = serde_json::from_str(text)
         .map_err(|error| ImportError::Syntax { line: error.line(), reason: error.to_string() })?;
     check_gpus(&file)?;
@@ -222,6 +223,8 @@ fn read_op(
     op: &file::Op,
 ) -> Result<Op, ImportError> {
     let gpu = &reader.wires[spot.gpu];
+    within(format!("channels of {spot}"), op.channel_ids.len() as u64, MAX_NAMED)?;
+    within(format!("semaphores of {spot}"), op.semaphore_ids.len() as u64, MAX_NAMED)?;
     let act = match kind.does {
         Does::Nothing | Does::Pipeline => Act::Nothing,
         Does::Signal => Act::Raise(signalled(wires, gpu, spot, op)?),

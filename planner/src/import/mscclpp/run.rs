@@ -43,14 +43,14 @@ pub(super) fn run(program: &Program, root: Rank, overlay: Overlay) -> Result<Don
 enum Awaited {
     Counter(usize),
     Packet(Rank, u32),
-    /// Others to come to a barrier.
-    Others,
 }
 
 struct Block<'p> {
     ops: &'p [Op],
     at: usize,
     clock: Clock,
+    /// Packets that the next operation reads and that are there.
+    there: usize,
 }
 
 struct Run<'p> {
@@ -76,14 +76,17 @@ impl<'p> Run<'p> {
             met: HashMap::new(),
             waiting: HashMap::new(),
             queue: (0..lists.len()).collect(),
-            blocks: lists.into_iter().map(|ops| Block { ops, at: 0, clock: clock.clone() }).collect(),
+            blocks: lists
+                .into_iter()
+                .map(|ops| Block { ops, at: 0, clock: clock.clone(), there: 0 })
+                .collect(),
         })
     }
 
     /// Carries out a block's operations until it has to wait.
     fn advance(&mut self, block: usize) -> Result<(), ImportError> {
         while let Some(op) = self.next(block) {
-            if let Some(awaited) = self.awaits(op) {
+            if let Some(awaited) = self.awaits(block, op) {
                 self.waiting.entry(awaited).or_default().push(block);
                 return Ok(());
             }
@@ -102,30 +105,41 @@ impl<'p> Run<'p> {
                     self.raise(block, raises);
                 }
             }
-            self.blocks[block].at += 1;
+            self.go_on(block);
         }
         Ok(())
+    }
+
+    fn go_on(&mut self, block: usize) {
+        self.blocks[block].at += 1;
+        self.blocks[block].there = 0;
     }
 
     fn next(&self, block: usize) -> Option<&'p Op> {
         self.blocks[block].ops.get(self.blocks[block].at)
     }
 
-    /// What an operation has to wait for.
-    fn awaits(&self, op: &Op) -> Option<Awaited> {
+    /// What a block's next operation has to wait for.
+    fn awaits(&mut self, block: usize, op: &Op) -> Option<Awaited> {
         match &op.act {
-            Act::Take(counters) => {
-                let times =
-                    |i: usize| counters[..=i].iter().filter(|other| **other == counters[i]).count() as i64;
-                let lacking = (0..counters.len()).find(|i| self.tallies[counters[*i]].left() < times(*i));
-                lacking.map(|i| Awaited::Counter(counters[i]))
-            }
+            Act::Take(counters) => self.lacking(counters).map(Awaited::Counter),
             Act::Move { moves, .. } => {
-                let missing = moves.iter().find_map(|each| self.house.missing(each));
-                missing.map(|(rank, chunk)| Awaited::Packet(rank, chunk))
+                let (there, (rank, chunk)) = self.house.missing(moves, self.blocks[block].there)?;
+                self.blocks[block].there = there;
+                Some(Awaited::Packet(rank, chunk))
             }
             _ => None,
         }
+    }
+
+    /// The first of some counters that has not as much left as is to be taken from it.
+    fn lacking(&self, counters: &[usize]) -> Option<usize> {
+        let mut times: HashMap<usize, i64> = HashMap::new();
+        counters.iter().copied().find(|counter| {
+            let times = times.entry(*counter).or_default();
+            *times += 1;
+            self.tallies[*counter].left() < *times
+        })
     }
 
     /// What a block knows once its current operation is done.
@@ -161,7 +175,7 @@ impl<'p> Run<'p> {
         let moments: Vec<Moment> = met.iter().map(|block| self.moment(*block)).collect();
         for block in met {
             moments.iter().for_each(|moment| self.blocks[block].clock.learn(moment));
-            self.blocks[block].at += 1;
+            self.go_on(block);
             self.queue.push_back(block);
         }
     }
@@ -194,10 +208,14 @@ impl<'p> Run<'p> {
     }
 
     fn words(&self, op: &Op) -> String {
-        match self.awaits(op).unwrap_or(Awaited::Others) {
-            Awaited::Counter(_) => "a signal or release".to_owned(),
-            Awaited::Packet(rank, chunk) => format!("a packet in piece {chunk} of buffer s of gpu {rank}"),
-            Awaited::Others => "other threadblocks at the barrier".to_owned(),
+        let missing = match &op.act {
+            Act::Move { moves, .. } => self.house.missing(moves, 0),
+            Act::Meet { .. } => return "other threadblocks at the barrier".to_owned(),
+            _ => None,
+        };
+        match missing {
+            Some((_, (rank, chunk))) => format!("a packet in piece {chunk} of buffer s of gpu {rank}"),
+            None => "a signal or release".to_owned(),
         }
     }
 }

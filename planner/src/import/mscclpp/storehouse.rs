@@ -3,10 +3,10 @@
 
 use hcomm_ops::Rank;
 
-use super::MAX_NODES;
 use super::clock::{Clock, Moment};
 use super::lanes::{Carries, FIRST_LANE, Fifos, Lanes};
 use super::program::{Move, Place, Program, Spot};
+use super::{MAX_GPU_NODES, MAX_NODES};
 use crate::import::slices::{
     Buffer, Draft, Operand, Operands, Ordered, Origin, Outline, Storage, Target, Use, Value, Where,
 };
@@ -35,6 +35,8 @@ pub(super) struct Storehouse {
     in_place: bool,
     pub fifos: Fifos,
     ranks: Vec<House>,
+    /// Of all ranks.
+    nodes: u64,
 }
 
 struct House {
@@ -63,8 +65,13 @@ impl Storehouse {
     /// The buffers before the first operation.
     pub fn new(program: &Program, root: Rank, overlay: Overlay) -> Result<Storehouse, ImportError> {
         let outline = Outline { root, ..program.outline.clone() };
-        let mut house =
-            Storehouse { outline, in_place: program.in_place, fifos: Fifos::default(), ranks: Vec::new() };
+        let mut house = Storehouse {
+            outline,
+            in_place: program.in_place,
+            fifos: Fifos::default(),
+            ranks: Vec::new(),
+            nodes: 0,
+        };
         let uses = house.uses(program);
         let mut first = 0;
         for (rank, gpu) in program.gpus.iter().enumerate() {
@@ -78,17 +85,20 @@ impl Storehouse {
         Ok(house)
     }
 
-    /// The first chunk of a move's packets that is not there yet.
-    pub fn missing(&self, each: &Move) -> Option<(Rank, u32)> {
-        let mut chunks = packets(&each.sources, each.count);
-        chunks.find(|(rank, chunk)| self.ranks[*rank].packets[*chunk as usize].is_none())
+    /// The first chunk of what moves read as packets that is not there yet, and how many come before it; `from` are known to be there.
+    pub fn missing(&self, moves: &[Move], from: usize) -> Option<(usize, (Rank, u32))> {
+        let chunks = moves.iter().flat_map(|each| packets(&each.sources, each.count));
+        let mut chunks = chunks.enumerate().skip(from);
+        chunks.find(|(_, (rank, chunk))| self.ranks[*rank].packets[*chunk as usize].is_none())
     }
 
     /// When a move's packets were written.
     pub fn written(&self, each: &Move) -> Vec<Moment> {
-        packets(&each.sources, each.count)
-            .filter_map(|(rank, chunk)| self.ranks[rank].packets[chunk as usize].clone())
-            .collect()
+        let chunks = packets(&each.sources, each.count);
+        let moments = chunks.filter_map(|(rank, chunk)| self.ranks[rank].packets[chunk as usize].as_ref());
+        let mut moments: Vec<&Moment> = moments.collect();
+        moments.dedup_by_key(|moment| (moment.block, moment.ops));
+        moments.into_iter().cloned().collect()
     }
 
     /// Carries out a move; gives the packets that it has written.
@@ -279,10 +289,12 @@ impl Storehouse {
     }
 
     fn add(&mut self, actor: Actor<'_>, rank: Rank, carries: Carries, node: Node) -> Result<(), ImportError> {
+        self.nodes += 1;
+        within("nodes of all gpus", self.nodes, MAX_NODES)?;
         let house = &mut self.ranks[rank];
         let lane = house.lanes.number(carries)?;
         let number = house.drafts.len();
-        within(format!("nodes of gpu {rank}"), number as u64 + 1, MAX_NODES)?;
+        within(format!("nodes of gpu {rank}"), number as u64 + 1, MAX_GPU_NODES)?;
         let knows = |block| if block == actor.block { actor.op } else { actor.clock.knows(block) };
         let deps = house.lanes.wait(lane, knows);
         house.lanes.add(lane, actor.op, number);

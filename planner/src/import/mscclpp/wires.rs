@@ -39,11 +39,10 @@ pub(super) fn all(gpus: &[Gpu], counters: &mut Vec<Counter>) -> Result<Vec<Wires
         all.push(Wires::new(rank, gpu, gpus.len(), counters)?);
     }
     let ends = ends(&all);
-    for rank in 0..all.len() {
+    for (rank, wires) in all.iter_mut().enumerate() {
         for kind in 0..TYPES.len() {
-            let targets = numbered(&all[rank].peers[kind]);
-            all[rank].outbound[kind] =
-                targets.map(|(peer, nth)| ends.get(&(peer, kind, rank, nth)).copied()).collect();
+            let other = |(peer, nth)| ends.get(&(peer, kind, rank, nth)).copied();
+            wires.outbound[kind] = numbered(&wires.peers[kind]).map(other).collect();
         }
     }
     Ok(all)
