@@ -307,3 +307,24 @@ fn a_port_leads_where_the_buffer_is() {
     let error = import(&crossed).expect_err("the port leads to the next rank").to_string();
     assert!(error.contains("channel 0 leads to gpu 1, and its buffer is gpu 2's"), "{error}");
 }
+
+/// Every number of every file, changed: nothing panics, and what is taken is proved.
+#[test]
+fn changed_numbers_are_taken_or_refused() {
+    let (mut taken, mut refused) = (0, 0);
+    for (text, ..) in FILES {
+        let is_digit = |at: &usize| text.as_bytes()[*at].is_ascii_digit();
+        let starts = (1..text.len()).filter(|at| is_digit(at) && !is_digit(&(at - 1)));
+        for start in starts {
+            let end = (start..text.len()).find(|at| !is_digit(at)).unwrap_or(text.len());
+            for number in ["0", "1", "3", "1000000", "18446744073709551615"] {
+                match import(&format!("{}{number}{}", &text[..start], &text[end..])) {
+                    Ok(_) => taken += 1,
+                    Err(error) => refused += usize::from(!error.to_string().is_empty()),
+                }
+            }
+        }
+    }
+    println!("{taken} taken, {refused} refused");
+    assert!(taken > 1000 && refused > 4000, "{taken} taken, {refused} refused");
+}
