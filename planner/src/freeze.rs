@@ -11,10 +11,18 @@ use crate::hash::{Fnv, Map};
 use crate::pass::Placement;
 use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
 
+/// The algorithm's name, and of what it is made, if it is made of others: `ring`, `hierarchical(direct,ring)`.
+fn name(algorithm: &Algorithm, call: &Call<'_>) -> String {
+    match call.pair {
+        Some(pair) => format!("{}({pair})", algorithm.name),
+        None => algorithm.name.to_owned(),
+    }
+}
+
 /// The plan's id: which messages it exchanges, as far as that is not in the call itself.
-fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
+fn plan_id(name: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     let mut hash = Fnv::new();
-    hash.bytes(algorithm.as_bytes());
+    hash.bytes(name.as_bytes());
     hash.bytes(call.collective.name().as_bytes());
     for number in [call.world, call.root, layout.parts as usize, layout.span_chunks as usize] {
         hash.number(number as u64);
@@ -26,15 +34,15 @@ fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
 
 /// Turns a graph into flat arrays, lane by lane.
 pub(crate) fn freeze(graph: &Graph, placement: &Placement, algorithm: &Algorithm, call: &Call<'_>) -> Plan {
-    let layout = algorithm.layout(call);
+    let (layout, name) = (algorithm.layout(call), name(algorithm, call));
     let mut freezing = Freezing::new(graph, placement);
     let mut plan = Plan {
         collective: call.collective,
-        algorithm: algorithm.name.to_owned(),
+        algorithm: name.clone(),
         world: call.world,
         rank: graph.rank,
         root: call.root,
-        id: plan_id(algorithm.name, call, &layout),
+        id: plan_id(&name, call, &layout),
         parts: layout.parts,
         scratch: graph.scratch.clone(),
         span_chunks: layout.span_chunks,

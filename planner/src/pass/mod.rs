@@ -51,7 +51,8 @@ pub(crate) fn run_all(graph: &mut Graph, topology: &Topology) -> Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{ALGORITHMS, Call, Variant};
+    use crate::algorithm::{Call, Variant};
+    use crate::choose::Candidate;
     use crate::plan::Span;
     use hcomm_ops::{DType, ReduceOp};
     use std::collections::BTreeMap;
@@ -78,7 +79,8 @@ mod tests {
     #[test]
     fn no_pass_changes_what_passes_over_a_channel() {
         for topology in [Topology::single_host(5), Topology::single_host(8), Topology::hosts(2, 3)] {
-            for algorithm in ALGORITHMS {
+            for candidate in Candidate::all() {
+                let algorithm = candidate.algorithm;
                 for collective in algorithm.collectives {
                     let (world, topology) = (topology.world(), &topology);
                     let (dtype, op, variant) = (DType::F32, ReduceOp::Sum, Variant::Even);
@@ -91,7 +93,8 @@ mod tests {
                         world,
                         topology,
                         deterministic: false,
-                        channels: 1,
+                        channels: candidate.channels,
+                        pair: candidate.pair,
                     };
                     if algorithm.supports(&call).is_err() {
                         continue;
@@ -105,9 +108,8 @@ mod tests {
                             assert_eq!(
                                 traffic(&graph),
                                 before,
-                                "{} of {} on rank {rank}",
-                                pass.name,
-                                algorithm.name
+                                "{} of {candidate} on rank {rank}",
+                                pass.name
                             );
                         }
                     }
