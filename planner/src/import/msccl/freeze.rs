@@ -28,10 +28,9 @@ pub(super) fn freeze(
 }
 
 /// The element of the file that a node comes from.
-pub(super) fn name(ordered: &[Ordered], at: &At) -> String {
-    let drafts = &ordered[at.rank].drafts;
-    let draft = by_lane(drafts).get(at.node as usize).map(|draft| drafts[*draft].spot.to_string());
-    draft.unwrap_or_else(|| "unknown".to_owned())
+pub(super) fn name(ordered: &[Ordered], at: &At) -> Option<String> {
+    let drafts = &ordered.get(at.rank)?.drafts;
+    Some(drafts[*by_lane(drafts).get(at.node as usize)?].spot.to_string())
 }
 
 /// Drafts in the order of their node ids.

@@ -25,11 +25,15 @@ pub(crate) mod words;
 mod wrong_tests;
 mod xml;
 
-use super::{ImportError, prove, seal};
+use super::{Format, ImportError, prove, seal};
 use crate::plan::{Overlay, Plan};
 use program::Program;
 use wiring::Wiring;
 use words::Buffer;
+
+/// The format.
+pub(super) const FORMAT: Format =
+    Format { name: "MSCCL XML", recognises: |text| text.trim_start().starts_with('<'), read: import };
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
