@@ -78,6 +78,26 @@ fn what_a_ring_fuses_stays_fused() {
 }
 
 #[test]
+fn what_a_file_says_it_says_again() {
+    let counts = |text: &str| {
+        let count = |kind: &str| text.matches(&format!("type=\"{kind}\"")).count();
+        ["s", "r", "rcs", "rrc", "rrs", "rrcs", "cpy", "re"].map(count)
+    };
+    for text in [
+        include_str!("../../../tests/data/msccl/all_reduce_pairs_3.xml"),
+        include_str!("../../../tests/data/msccl/all_reduce_ring_3.xml"),
+        include_str!("../../../tests/data/msccl/all_to_all_2.xml"),
+        include_str!("../../../tests/data/msccl/all_gather_copy_3.xml"),
+    ] {
+        let plans = Plan::from_msccl(text).expect("a good file");
+        let again = to_msccl(&plans).expect("what MSCCL has said");
+        let mut expected = counts(text);
+        expected[6] += text.matches("<copy ").count();
+        assert_eq!(counts(&again), expected, "{again}");
+    }
+}
+
+#[test]
 fn a_fold_of_many_is_folded_in_the_same_order_on_all_ranks() {
     let text = to_msccl(&plan_of("one_shot", Collective::AllReduce, 5, 0)).expect("one shot");
     let read = Plan::from_msccl(&text).expect("what was written");
