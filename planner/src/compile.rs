@@ -2,7 +2,7 @@
 
 use hcomm_ops::Rank;
 
-use crate::algorithm::{ALGORITHMS, Algorithm, Call};
+use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair};
 use crate::check::RequestError;
 use crate::choose::{Candidate, Choice};
 use crate::freeze::{Header, freeze};
@@ -61,7 +61,7 @@ pub fn compile(
     request.check_at(rank, world)?;
     let call = Call::new(request, world, topology);
     let candidate = select(request, &call, choice)?;
-    Ok(compile_with(candidate.algorithm, &call.with_channels(candidate.channels), rank))
+    Ok(compile_with(candidate.algorithm, &candidate.apply(&call), rank))
 }
 
 /// Compiles the plans of all ranks, such as `verify` takes. Only the common part of the call counts.
@@ -73,8 +73,17 @@ pub fn compile_all(request: &Request, topology: &Topology, choice: &Choice) -> R
     request.check(world)?;
     let call = Call::new(request, world, topology);
     let candidate = select(request, &call, choice)?;
-    let call = call.with_channels(candidate.channels);
+    let call = candidate.apply(&call);
     Ok((0..world).map(|rank| compile_with(candidate.algorithm, &call, rank)).collect())
+}
+
+/// The algorithm, with its parameters, that a call is compiled by.
+///
+/// # Errors
+/// As [`compile`].
+pub fn candidate(request: &Request, topology: &Topology, choice: &Choice) -> Result<Candidate, PlanError> {
+    request.check(topology.world())?;
+    select(request, &Call::new(request, topology.world(), topology), choice)
 }
 
 /// Compiles one rank's plan by a given algorithm, which must support the call.
@@ -87,7 +96,7 @@ pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -
 /// The pinned candidate, or the best one.
 pub(crate) fn select(request: &Request, call: &Call<'_>, choice: &Choice) -> Result<Candidate, PlanError> {
     match &request.algorithm {
-        Some(name) => pinned(name, call),
+        Some(pin) => pinned(pin, request, call, choice),
         None => choice.pick(call, request.full_bytes(call.world)).ok_or_else(|| {
             let reasons = Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective));
             let reasons = reasons.filter_map(|c| Some(format!("'{c}' {}", c.supports(call).err()?)));
@@ -96,23 +105,51 @@ pub(crate) fn select(request: &Request, call: &Call<'_>, choice: &Choice) -> Res
     }
 }
 
-/// The candidate that `NAME` or `NAME:CHANNELS` names; without channels, the fewest that serve the call.
-fn pinned(pin: &str, call: &Call<'_>) -> Result<Candidate, PlanError> {
-    let (name, channels) = match pin.split_once(':') {
-        Some((name, channels)) => (name, channels.parse().ok()),
-        None => (pin, None),
-    };
-    let algorithm = Algorithm::named(name).filter(|_| channels.is_some() || name == pin);
-    let algorithm = algorithm.ok_or_else(|| PlanError::UnknownAlgorithm {
-        name: pin.to_owned(),
+/// The candidate that `NAME`, `NAME:CHANNELS`, `NAME(FIRST,SECOND)` or `NAME(FIRST,SECOND):CHANNELS` names. Without channels, the
+/// fewest that serve the call; without the two that it is made of, the cheapest pair of its list.
+fn pinned(pin: &str, request: &Request, call: &Call<'_>, choice: &Choice) -> Result<Candidate, PlanError> {
+    let unknown = |name: &str| PlanError::UnknownAlgorithm {
+        name: name.to_owned(),
         known: ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "),
-    })?;
-    let candidate = |channels| Candidate { algorithm, channels };
-    let fewest = || algorithm.channels.iter().copied().find(|c| candidate(*c).supports(call).is_ok());
-    let candidate = candidate(channels.or_else(fewest).unwrap_or(algorithm.channels[0]));
-    match candidate.supports(call) {
-        Ok(()) => Ok(candidate),
-        Err(reason) => Err(unsupported(call, format!(" by '{pin}'"), format!("it {reason}"))),
+    };
+    let Pin { name, pair, channels } = Pin::parse(pin).ok_or_else(|| unknown(pin))?;
+    let named = |name: &str| Algorithm::named(name).ok_or_else(|| unknown(name));
+    let algorithm = named(name)?;
+    let pair = match pair {
+        Some((first, second)) => Some(Pair { first: named(first)?.name, second: named(second)?.name }),
+        None => None,
+    };
+    let listed = Candidate::of(algorithm).map(|listed| Candidate { pair: pair.or(listed.pair), ..listed });
+    let wanted: Vec<_> =
+        listed.map(|listed| Candidate { channels: channels.unwrap_or(listed.channels), ..listed }).collect();
+    let bytes = request.full_bytes(call.world).unwrap_or(0);
+    let cost = |candidate: &Candidate| choice.costs().line(&candidate.work(call)).at(bytes);
+    let able = wanted.iter().filter(|candidate| candidate.supports(call).is_ok());
+    let best = able.min_by(|a, b| a.channels.cmp(&b.channels).then(cost(a).total_cmp(&cost(b))));
+    best.copied().ok_or_else(|| {
+        let reason = wanted[0].supports(call).err().unwrap_or_default();
+        unsupported(call, format!(" by '{pin}'"), format!("it {reason}"))
+    })
+}
+
+/// A pin, taken apart.
+struct Pin<'a> {
+    name: &'a str,
+    pair: Option<(&'a str, &'a str)>,
+    channels: Option<u8>,
+}
+
+impl<'a> Pin<'a> {
+    fn parse(pin: &'a str) -> Option<Pin<'a>> {
+        let (rest, channels) = match pin.rsplit_once(':') {
+            Some((rest, channels)) => (rest, Some(channels.parse().ok()?)),
+            None => (pin, None),
+        };
+        let (name, pair) = match rest.split_once('(') {
+            Some((name, pair)) => (name, Some(pair.strip_suffix(')')?.split_once(',')?)),
+            None => (rest, None),
+        };
+        Some(Pin { name, pair, channels })
     }
 }
 
@@ -219,7 +256,11 @@ mod tests {
             &["by 'hierarchical'", "at least 2 hosts", "one_shot, two_shot"],
         );
         let gather = request(Collective::AllGather, DType::F32).with_algorithm("recursive_doubling");
-        refused(&gather, 6, &["all_gather of f32 in a world of 6", "power of two, not 6", "direct, ring"]);
+        refused(
+            &gather,
+            6,
+            &["all_gather of f32 in a world of 6", "power of two, not 6", "supported by: direct"],
+        );
         let small = request(Collective::AllReduce, DType::F8E4M3).with_algorithm("ring");
         refused(&small, 4, &["rounds an element 3 times", "two_shot"]);
         let listed = Counts::Local { input: [1].into(), output: [1, 1].into() };

@@ -28,21 +28,30 @@ pub(crate) struct Header {
 impl Header {
     /// That of an algorithm's plan of a call.
     pub fn of(algorithm: &Algorithm, call: &Call<'_>) -> Header {
-        let layout = algorithm.layout(call);
+        let (layout, name) = (algorithm.layout(call), name(algorithm, call));
         Header {
             collective: call.collective,
-            algorithm: algorithm.name.to_owned(),
+            id: plan_id(&name, call, &layout),
+            algorithm: name,
             world: call.world,
             root: call.root,
-            id: plan_id(algorithm.name, call, &layout),
             layout,
         }
     }
 }
 
-fn plan_id(algorithm: &str, call: &Call<'_>, layout: &Layout) -> u64 {
+/// The algorithm's name, and of what it is made, if it is made of others: `ring`, `hierarchical(direct,ring)`.
+fn name(algorithm: &Algorithm, call: &Call<'_>) -> String {
+    match call.pair {
+        Some(pair) => format!("{}({pair})", algorithm.name),
+        None => algorithm.name.to_owned(),
+    }
+}
+
+/// The plan's id: which messages it exchanges, as far as that is not in the call itself.
+fn plan_id(name: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     let mut hash = Fnv::new();
-    hash.bytes(algorithm.as_bytes());
+    hash.bytes(name.as_bytes());
     hash.bytes(call.collective.name().as_bytes());
     for number in [call.world, call.root, layout.parts as usize, layout.span_chunks as usize] {
         hash.number(number as u64);

@@ -1,7 +1,8 @@
 //! (Request, Topology, Costs) -> Plan. Pure: no clock, no I/O, no async.
 //!
 //! A call enters as a [`Request`], an algorithm's builder writes one rank's nodes into a graph, passes fuse and place
-//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks.
+//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks. `timeline` predicts when each
+//! node runs, and `export` draws it all.
 //!
 //! ```
 //! use hcomm_ops::{DType, ReduceOp};
@@ -37,12 +38,14 @@ pub mod plan;
 pub mod planner;
 pub mod request;
 pub mod shape;
+mod sizing;
+pub mod timeline;
 pub mod topology;
 pub mod verify;
 
 pub use check::RequestError;
 pub use choose::{Choice, Costs, explain};
-pub use compile::{PlanError, compile, compile_all};
+pub use compile::{PlanError, candidate, compile, compile_all};
 pub use custom::PlanBuilder;
 pub use import::ImportError;
 pub use plan::{
@@ -51,5 +54,6 @@ pub use plan::{
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
+pub use timeline::{Model, Timeline, predict};
 pub use topology::Topology;
 pub use verify::{Verified, VerifyError, verify};

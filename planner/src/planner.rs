@@ -2,7 +2,7 @@
 
 use hcomm_ops::Rank;
 
-use crate::algorithm::{Call, Variant};
+use crate::algorithm::{Call, Pair, Variant};
 use crate::choose::{Candidate, Choice, Costs};
 use crate::compile::{PlanError, compile, select};
 use crate::plan::Plan;
@@ -25,6 +25,8 @@ pub struct PlanKey {
     pub algorithm: &'static str,
     /// Channels that it spreads its bytes over.
     pub channels: u8,
+    /// The two algorithms that it is made of, if so.
+    pub pair: Option<Pair>,
     /// The special rank.
     pub root: Rank,
     /// Who knows the counts.
@@ -56,9 +58,9 @@ impl Planner {
         let world = self.topology.world();
         request.check(world)?;
         let call = Call::new(request, world, &self.topology);
-        let Candidate { algorithm, channels } = select(request, &call, &self.choice)?;
+        let Candidate { algorithm, channels, pair } = select(request, &call, &self.choice)?;
         let Request { collective, root, .. } = *request;
-        Ok(PlanKey { collective, algorithm: algorithm.name, channels, root, variant: call.variant })
+        Ok(PlanKey { collective, algorithm: algorithm.name, channels, pair, root, variant: call.variant })
     }
 
     /// Compiles rank `rank`'s plan of a request.

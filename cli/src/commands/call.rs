@@ -18,7 +18,7 @@ pub struct CallArguments {
     /// The special rank of broadcast, reduce, gather and scatter
     #[arg(long, value_name = "RANK", default_value = "0")]
     pub root: Rank,
-    /// The algorithm, in place of the planner's choice, as NAME or NAME:CHANNELS
+    /// The algorithm, in place of the planner's choice, as NAME, NAME:CHANNELS or NAME(FIRST,SECOND)
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// Whether the result must be the left fold over the ranks, rounded once

@@ -27,5 +27,5 @@ fn lies_in_place(spans: &Spans) -> Option<bool> {
         return Some(true);
     }
     let (input, output) = (spans.input?, spans.output?);
-    (input.len() > 0 && output.len() > 0).then(|| input.overlaps(output))
+    (!input.is_empty() && !output.is_empty()).then(|| input.overlaps(output))
 }

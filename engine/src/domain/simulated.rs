@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hcomm_ops::buffer::Borrowed;
 use hcomm_ops::{DType, ReduceOp};
-use hcomm_planner::algorithm::ALGORITHMS;
+use hcomm_planner::choose::Candidate;
 use hcomm_planner::request::Counts;
 use hcomm_planner::{Collective, Planner, Request, Topology};
 use hcomm_transports::sim::{Lending, SimConfig, SimLink, SimNet};
@@ -210,7 +210,9 @@ fn any_request(chance: &mut Chance, world: usize, planner: &Planner) -> Request 
             request.counts = Counts::Listed((0..world).map(|_| [0, 1, 17, 140][chance.below(4)]).collect());
         }
         if chance.coin() {
-            request = request.with_algorithm(ALGORITHMS[chance.below(ALGORITHMS.len())].name);
+            let candidates = Candidate::all().count();
+            let pin = Candidate::all().nth(chance.below(candidates)).expect("one of them").to_string();
+            request = request.with_algorithm(&pin);
         }
         if planner.key(&request).is_ok() {
             return request;
@@ -292,7 +294,13 @@ impl Program {
             false => after,
         };
         let operation = operations[rank].clone();
-        core.submit(Submission { number, execution: Some(execution), operation, after, claims: Vec::new() });
+        core.submit(Submission {
+            number,
+            execution: Some(Box::new(execution)),
+            operation,
+            after,
+            claims: Vec::new(),
+        });
         true
     }
 
@@ -405,7 +413,7 @@ fn run_alone(request: &Request, in_place: bool, switches: Vec<Option<usize>>, ch
         for rank in 0..world {
             let Some(mut execution) = inline[rank].take() else { continue };
             if switches[rank].is_some_and(|limit| advances[rank] >= limit) {
-                group.cores[rank].insert(number, execution, operations[rank].clone());
+                group.cores[rank].insert(number, Box::new(execution), operations[rank].clone());
                 moved = true;
                 continue;
             }

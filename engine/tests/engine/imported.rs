@@ -187,12 +187,12 @@ fn counts(plan: &Plan) -> Vec<usize> {
     counts
 }
 
-/// Runs a plan in every way that it claims; returns how many cases that was.
-fn run_all(plans: &[Arc<Plan>], settings: &[(&str, &str)]) -> usize {
-    run_in(world_with(plans.len(), settings), plans)
+/// Runs a plan in every way that it claims, at all counts from number `first` on; returns how many cases that was.
+fn run_all(plans: &[Arc<Plan>], settings: &[(&str, &str)], first: usize) -> usize {
+    run_in(world_with(plans.len(), settings), plans, first)
 }
 
-fn run_in(world: Vec<Communicator>, plans: &[Arc<Plan>]) -> usize {
+fn run_in(world: Vec<Communicator>, plans: &[Arc<Plan>], first: usize) -> usize {
     let ops = match plans[0].collective.reduces() {
         true => {
             &[ReduceOp::Sum, ReduceOp::Average, ReduceOp::PreMulSum(hcomm_ops::Factor(3.0)), ReduceOp::Max][..]
@@ -202,7 +202,7 @@ fn run_in(world: Vec<Communicator>, plans: &[Arc<Plan>]) -> usize {
     let ran = on_all(world, |comm| {
         let plan = &plans[comm.rank()];
         let mut cases = 0;
-        for (i, count) in counts(plan).into_iter().enumerate() {
+        for (i, count) in counts(plan).into_iter().enumerate().skip(first) {
             for in_place in plan.overlay.modes() {
                 run(&comm, plan, Case { count, in_place: *in_place, op: ops[(cases + i) % ops.len()] });
                 cases += 1;
@@ -223,7 +223,9 @@ fn public_files_run_as_they_say() {
     for file in files {
         let plans = read(&file);
         let start = std::time::Instant::now();
-        let cases = within(120, move || run_all(&plans, &[]));
+        let most = counts(&plans[0]).len() - 1;
+        let tiled = [("HCOMM_TILE_BYTES", "512")];
+        let cases = within(120, move || run_all(&plans, &[], 0) + run_all(&plans, &tiled, most));
         println!("{}: {cases} cases in {:?}", file.display(), start.elapsed());
         assert!(cases > 3, "{}: {cases}", file.display());
     }
@@ -236,7 +238,7 @@ fn own_files_of_every_step_run_as_they_say() {
     for file in files {
         for tile in ["0", "256"] {
             let plans = read(&file);
-            let cases = within(120, move || run_all(&plans, &[("HCOMM_TILE_BYTES", tile)]));
+            let cases = within(120, move || run_all(&plans, &[("HCOMM_TILE_BYTES", tile)], 0));
             assert!(cases > 2, "{}: {cases}", file.display());
         }
     }
@@ -250,8 +252,8 @@ fn mscclpp_files_run_as_they_say_over_every_transport() {
             if is_on_gpus(&plans[0]) {
                 continue;
             }
-            let mut cases = run_all(&plans, &[("HCOMM_TILE_BYTES", "256")]);
-            cases += OVER.iter().map(|over| run_in(over.world(plans.len()), &plans)).sum::<usize>();
+            let mut cases = run_all(&plans, &[("HCOMM_TILE_BYTES", "256")], 0);
+            cases += OVER.iter().map(|over| run_in(over.world(plans.len()), &plans, 0)).sum::<usize>();
             println!("{}: {cases} cases", file.display());
             assert!(cases > 4 * 3, "{}: {cases}", file.display());
         }
@@ -271,4 +273,70 @@ fn a_switch_of_gpus_is_refused_by_name() {
             assert!(text.contains("Stream") && text.contains("CUDA"), "{text}");
         });
     }
+}
+
+/// hcomm's own plans, lowered to MSCCL's steps and read back.
+#[test]
+fn exported_plans_run_as_the_ones_they_were() {
+    let topology = hcomm_planner::Topology::single_host(5);
+    let choice = hcomm_planner::Choice::new(&topology, hcomm_planner::Costs::shm());
+    let mut cases = 0;
+    for algorithm in hcomm_planner::algorithm::ALGORITHMS {
+        for collective in algorithm.collectives {
+            let count = if *collective == Collective::Barrier { 0 } else { 100 };
+            let request = Request::new(*collective, hcomm_ops::DType::I64, ReduceOp::Sum, count);
+            let request = request.with_algorithm(algorithm.name);
+            let Ok(plans) = hcomm_planner::compile_all(&request, &topology, &choice) else { continue };
+            let Ok(text) = hcomm_planner::export::to_msccl(&plans) else { continue };
+            let read: Vec<Arc<Plan>> =
+                Plan::from_msccl(&text).expect("what was written").into_iter().map(Arc::new).collect();
+            cases += within(120, move || run_all(&read, &[("HCOMM_TILE_BYTES", "256")], 0));
+        }
+    }
+    println!("exported plans: {cases} cases");
+    assert!(cases > 200, "{cases}");
+}
+
+/// What every rank says to a call that its plan is not for.
+fn refusal<B: Buffers + 'static>(
+    name: &str,
+    count: usize,
+    buffers: impl Fn(&Data<'_>) -> B + Sync,
+) -> String {
+    let plans = read(&own_files().join(name));
+    let said = on_all(world_with(plans.len(), &[]), |comm| {
+        let plan = &plans[comm.rank()];
+        let case = Case { count, in_place: false, op: ReduceOp::Sum };
+        let refused = comm.submit(plan, ReduceOp::Sum, buffers(&Data { plan, case }));
+        refused.err().map(|refused| refused.error.to_string()).unwrap_or_else(|| panic!("{name} is taken"))
+    });
+    assert!(said.iter().all(|words| *words == said[0]), "{said:?}");
+    said[0].clone()
+}
+
+#[test]
+fn what_a_plan_is_not_for_is_refused_by_both_names() {
+    let apart = |data: &Data<'_>| Apart(data.input(), vec![POISON; data.lengths()[1]]);
+    let in_place = |data: &Data<'_>| InPlace(data.input());
+    assert_eq!(
+        refusal("all_reduce_pairs_3.xml", 6, apart),
+        "the plan 'all_reduce_pairs_3' is right only in place, and this call is out of place"
+    );
+    assert_eq!(
+        refusal("all_to_all_2.xml", 5, in_place),
+        "the plan 'all_to_all_2' is right only out of place, and this call is in place"
+    );
+    assert_eq!(
+        refusal("all_reduce_pairs_3.xml", 5, in_place),
+        "the plan 'all_reduce_pairs_3' is for 48 to 65536 bytes, and this call has 40"
+    );
+    assert_eq!(
+        refusal("all_reduce_pairs_3.xml", 8193, in_place),
+        "the plan 'all_reduce_pairs_3' is for 48 to 65536 bytes, and this call has 65544"
+    );
+    let joined = |data: &Data<'_>| hcomm_engine::bindings::Joined(vec![data.input(), data.input()]);
+    assert_eq!(
+        refusal("all_to_all_2.xml", 5, joined),
+        "the plan 'all_to_all_2' is right only out of place, and this call is in place"
+    );
 }

@@ -11,8 +11,9 @@ use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
 use super::recursive_doubling::MAX_SPAN;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use super::tally::Tally;
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -23,6 +24,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "A tree in which the number of ranks reached doubles at every step.",
     collectives: &[Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses: serves_all,
     layout,
@@ -38,12 +40,25 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (levels, n) = (log2_ceil(call.world) as usize, call.world as f64);
-    let whole = Work::new(call, Pattern::Everyone, levels, levels, levels as f64);
+    let one_block = matches!(call.collective, Collective::Broadcast | Collective::Reduce);
+    let down = matches!(call.collective, Collective::Broadcast | Collective::Scatter);
+    let mut tally = Tally::new(call);
+    for me in 1..call.world {
+        let tree = Tree { world: call.world, root: call.root, me };
+        let Some(parent) = tree.parent() else { continue };
+        let (child, parent) = (tree.rank(me), tree.rank(parent));
+        let (from, to) = if down { (parent, child) } else { (child, parent) };
+        match one_block {
+            true => tally.message(from, to, 1),
+            false => tree.messages(me).iter().for_each(|(_, count)| tally.message(from, to, *count)),
+        }
+    }
+    // As many levels as a rank below n can have bits that are set.
+    let (levels, children) = (call.world.ilog2() as usize, log2_ceil(call.world));
     match call.collective {
-        Collective::Broadcast => whole.copying(1.0),
-        Collective::Reduce => whole.reducing(levels as f64, levels),
-        _ => Work::new(call, Pattern::Everyone, levels, levels, (n - 1.0) / n).copying(0.5),
+        Collective::Broadcast => tally.work(levels, 1).copying(1.0),
+        Collective::Reduce => tally.work(levels, 1).reducing(f64::from(children), levels),
+        _ => tally.work(levels, call.world).copying(1.0 / call.world as f64),
     }
 }
 
@@ -143,14 +158,15 @@ fn scatter(b: &mut Builder, tree: &Tree) {
 }
 
 /// The tree as one rank sees it. Its members are counted from the root.
-struct Tree {
+pub(super) struct Tree {
     world: usize,
     root: Rank,
     me: usize,
 }
 
 impl Tree {
-    fn new(world: usize, root: Rank, rank: Rank) -> Tree {
+    /// The tree under `root`, as `rank` sees it.
+    pub fn new(world: usize, root: Rank, rank: Rank) -> Tree {
         Tree { world, root, me: behind(rank, root, world) }
     }
 
@@ -158,18 +174,19 @@ impl Tree {
         ahead(self.root, member, self.world)
     }
 
-    fn parent(&self) -> Option<usize> {
+    /// Whom this rank hangs off.
+    pub fn parent(&self) -> Option<usize> {
         (self.me != 0).then(|| self.me & (self.me - 1))
     }
 
     /// The children, the smallest subtree first.
-    fn children(&self) -> Vec<usize> {
+    pub fn children(&self) -> Vec<usize> {
         let end = if self.me == 0 { log2_ceil(self.world) } else { self.me.trailing_zeros() };
         (0..end).map(|bit| self.me + (1 << bit)).filter(|child| *child < self.world).collect()
     }
 
     /// Members of a subtree.
-    fn size(&self, member: usize) -> usize {
+    pub fn size(&self, member: usize) -> usize {
         let whole = if member == 0 { self.world } else { 1 << member.trailing_zeros() };
         whole.min(self.world - member)
     }

@@ -1,7 +1,8 @@
 //! Direct: every rank sends each block straight to the rank that needs it.
 //!
 //! *all_gather*: to all others. *reduce_scatter*: block j to rank j, which folds in rank order. *gather*, *reduce*: to
-//! the root. *scatter*, *broadcast*: from the root.
+//! the root. *scatter*, *broadcast*: from the root. *all_to_all*: block j to rank j, all at once; in place both ends of a pair
+//! overwrite what they send one another, which needs copying paths.
 //!
 //! Steps: 1. Bytes sent per rank: (n - 1)/n of the full buffer; broadcast: (n - 1) S at the root, reduce: S per rank. Each
 //! element is rounded once.
@@ -10,8 +11,9 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, in_rank_order, serves_all};
-use crate::choose::{Pattern, Work};
+use super::tally::{Tally, all_pairs};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -26,25 +28,38 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
         Collective::Reduce,
         Collective::Gather,
         Collective::Scatter,
+        Collective::AllToAll,
     ],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: in_rank_order,
     refuses: serves_all,
-    layout: |_| Layout::of(1),
+    layout: |call| Layout { buffered: call.collective == Collective::AllToAll, ..Layout::of(1) },
     work,
     build,
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let (others, n) = (call.world - 1, call.world as f64);
-    let star = Work::new(call, Pattern::Everyone, 1, others, others as f64);
-    let spread = Work::new(call, Pattern::Everyone, 1, others, others as f64 / n);
+    let (others, n) = ((call.world - 1) as f64, call.world as f64);
     match call.collective {
-        Collective::Broadcast => star.copying(1.0),
-        Collective::Reduce => star.reducing(others as f64, 1),
-        Collective::ReduceScatter => spread.reducing(others as f64 / n, 1),
-        _ => spread.copying(1.0 / n),
+        Collective::Broadcast => star(call, 1).copying(1.0),
+        Collective::Reduce => star(call, 1).reducing(others, 1),
+        Collective::Scatter | Collective::Gather => star(call, call.world).copying(1.0 / n),
+        Collective::ReduceScatter => all_pairs(call, 1, 1, 1).reducing(others / n, 1),
+        _ => all_pairs(call, 1, 1, 1).copying(1.0 / n),
     }
+}
+
+/// One message of one chunk, of so many, between the root and every other rank.
+fn star(call: &Call<'_>, chunks: usize) -> Work {
+    let mut tally = Tally::new(call);
+    for peer in (0..call.world).filter(|peer| *peer != call.root) {
+        match call.collective {
+            Collective::Broadcast | Collective::Scatter => tally.message(call.root, peer, 1),
+            _ => tally.message(peer, call.root, 1),
+        }
+    }
+    tally.work(1, chunks)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
@@ -58,6 +73,7 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
         Collective::Broadcast | Collective::Scatter => b.recv(call.root, 0, Span::output(0)),
         Collective::Reduce if at_root => fold_all(b, &world, 0, Span::input(0), Span::output(0), 1),
         Collective::Gather if at_root => gather(b, &world),
+        Collective::AllToAll => all_to_all(b, &world),
         _ => b.send(call.root, 0, Span::input(0)),
     }
 }
@@ -88,6 +104,17 @@ fn from_root(b: &mut Builder, world: &Group, block: impl Fn(Rank) -> Span) {
 
 fn gather(b: &mut Builder, world: &Group) {
     b.copy(Span::input(0), Span::output(world.me as u32));
+    for peer in world.others() {
+        b.recv(peer, 0, Span::output(peer as u32));
+    }
+}
+
+fn all_to_all(b: &mut Builder, world: &Group) {
+    let own = world.me as u32;
+    b.copy(Span::input(own), Span::output(own));
+    for peer in world.others() {
+        b.send(peer, 0, Span::input(peer as u32));
+    }
     for peer in world.others() {
         b.recv(peer, 0, Span::output(peer as u32));
     }

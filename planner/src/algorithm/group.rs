@@ -27,6 +27,11 @@ impl Group {
         self.ranks.len()
     }
 
+    /// The members.
+    pub fn ranks(&self) -> &[Rank] {
+        &self.ranks
+    }
+
     /// The rank of member `index`.
     pub fn rank(&self, index: usize) -> Rank {
         self.ranks[index]

@@ -1,29 +1,49 @@
-//! Two-level all_reduce: reduce_scatter inside each host, all_reduce of each shard across hosts, all_gather inside.
+//! Two-level all_reduce by any two algorithms: one inside each host, one across hosts.
 //!
-//! With k hosts of g ranks the vector is cut into g shards of k chunks. Inside a host member i collects shard i from all
-//! members (direct); members i of all hosts form a ring that sums their shard (ring, chunk by chunk); then each
-//! member sends its finished chunks to the others of its host.
+//! *Hosts of g ranks each*: the vector is cut into g shards. Inside a host a reduce_scatter leaves shard i with member i;
+//! members i of all hosts all_reduce their shard across hosts; an all_gather inside the host gives every member all shards. Each
+//! rank sends 2(g - 1)/g S inside, and what the outer algorithm sends of S/g across.
 //!
-//! Steps: 1 + 2(k - 1) + 1. Bytes sent per rank: 2(g - 1)/g S inside, 2(k - 1)/k S/g across. Each element is rounded k times at
-//! most: once in its host and once per hop of the ring but the first.
+//! *Other hosts, or an inner algorithm that does not scatter*: inside a host a reduce brings the host's sum to its first rank,
+//! the first ranks all_reduce it across hosts, and a broadcast inside the host spreads the result.
+//!
+//! Steps and roundings are those of the three one after the other; each is a stage of its own, so that they work on
+//! different tiles at once.
 
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 use hcomm_ops::Rank;
 
 use super::group::Group;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two, ring};
-use crate::choose::{PerLink, Work};
-use crate::graph::Builder;
+use super::step::{Step, common_block, layout_of};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, Pair, only_of_two, rails};
+use crate::choose::Work;
+use crate::graph::{Builder, Frame};
 use crate::hash::Fnv;
-use crate::plan::Span;
 use crate::request::Collective;
+use crate::shape::BufferKind;
+use crate::topology::Topology;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "hierarchical",
-    doc: "Reduces inside each host, then across hosts, and gathers inside.",
-    collectives: &[Collective::AllReduce],
+    doc: "Reduces inside each host by one algorithm, then across hosts by another, and spreads the result inside.",
+    collectives: &[
+        Collective::AllReduce,
+        Collective::AllGather,
+        Collective::ReduceScatter,
+        Collective::AllToAll,
+    ],
     channels: ONE_CHANNEL,
+    pairs: &[
+        Pair { first: "direct", second: "direct" },
+        Pair { first: "direct", second: "bruck" },
+        Pair { first: "direct", second: "ring" },
+        Pair { first: "direct", second: "recursive_doubling" },
+        Pair { first: "direct", second: "two_shot" },
+        Pair { first: "ring", second: "ring" },
+        Pair { first: "binomial", second: "recursive_doubling" },
+    ],
     rank_order: only_of_two,
     refuses,
     layout,
@@ -35,67 +55,128 @@ fn refuses(call: &Call<'_>) -> Option<String> {
     let hosts = call.topology.host_names().len();
     match call.topology.uniform_host_size() {
         _ if hosts < 2 => Some(format!("needs at least 2 hosts, not {hosts}")),
-        None => Some("needs hosts with equally many ranks".to_owned()),
-        Some(1) => Some("needs at least 2 ranks on each host, not 1".to_owned()),
-        Some(_) => None,
+        Some(1) => Some("needs at least 2 ranks on a host, not 1".to_owned()),
+        _ if call.collective != Collective::AllReduce => rails::refuses(call),
+        _ => Worlds::new(call.topology).levels(call).err(),
     }
 }
 
 fn layout(call: &Call<'_>) -> Layout {
-    let mut hosts = Fnv::new();
-    (0..call.world).for_each(|rank| hosts.number(call.topology.place(rank).host as u64));
-    Layout { channels: 2, salt: hosts.finish(), ..Layout::of(call.world) }
+    if call.collective != Collective::AllReduce {
+        return rails::layout(call);
+    }
+    let worlds = Worlds::new(call.topology);
+    let levels = worlds.supported(call);
+    let layout = layout_of(levels.shards * levels.shard, &levels.steps());
+    let mut salt = Fnv::new();
+    salt.number(layout.salt);
+    (0..call.world).for_each(|rank| salt.number(call.topology.place(rank).host as u64));
+    Layout { salt: salt.finish(), ..layout }
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let k = call.topology.host_names().len() as f64;
-    let g = call.world as f64 / k;
-    Work {
-        steps: PerLink { local: 2.0, remote: 2.0 * (k - 1.0) },
-        messages: PerLink { local: 2.0 * (g - 1.0) * k, remote: 2.0 * (k - 1.0) },
-        // The g rings of a host share its way out: g times S/g.
-        sent: PerLink { local: 2.0 * (g - 1.0) / g, remote: 2.0 * (k - 1.0) / k },
-        reduced: (g - 1.0) / g + (k - 1.0) / k / g,
-        copied: 0.0,
-        roundings: k as u32,
+    if call.collective != Collective::AllReduce {
+        return rails::work(call);
     }
+    let worlds = Worlds::new(call.topology);
+    let levels = worlds.supported(call);
+    let shards = f64::from(levels.shards);
+    let [first, last] = levels.inner.values().next_back().expect("there is a host");
+    first.work().then(levels.outer.work().scaled(1.0 / shards, shards)).then(last.work())
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
+    if call.collective != Collective::AllReduce {
+        return rails::build(call, rank, b);
+    }
+    let worlds = Worlds::new(call.topology);
+    let levels = worlds.supported(call);
     let hosts = call.topology.host_names().len();
-    let host = call.topology.place(rank).host;
-    let inside = Group::of(call.topology.members(host).to_vec(), rank);
-    let across = Group::of((0..hosts).map(|h| call.topology.members(h)[inside.me]).collect(), rank);
-    let chunk = |shard: usize, block: usize| Span::output((shard * hosts + block) as u32);
+    let members = |host: usize| call.topology.members(host);
+    let inside = Group::of(members(call.topology.place(rank).host).to_vec(), rank);
+    let [first, last] = levels.inner[&inside.len()];
+    let shards = (0..levels.shards).map(|shard| shard * levels.shard);
+    let mine = if levels.shards == 1 { 0 } else { inside.me };
+    let own = [mine as u32 * levels.shard];
 
-    for block in 0..hosts {
-        collect(b, &inside, |shard| Span::input((shard * hosts + block) as u32), chunk(inside.me, block));
+    let (all, sum) = (first.chunks(BufferKind::Input, shards.clone()), first.chunks(BufferKind::Output, own));
+    first.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), all, sum));
+    if mine == inside.me {
+        b.stage(1);
+        let (ranks, held) = (0..hosts).map(|host| (members(host)[mine], members(host).len() as u64)).unzip();
+        let sum = levels.outer.chunks(BufferKind::Output, own);
+        let frame = Frame { ranks, held, input: sum.clone(), output: sum, channel: 0 };
+        levels.outer.build(call.topology.place(rank).host, b, &frame);
     }
-    b.stage(1);
-    let own = |block: usize| chunk(inside.me, block);
-    ring::reduce_scatter(b, &across, 0, own, own(across.me), inside.len() as u64);
     b.stage(2);
-    ring::all_gather(b, &across, 1, own(across.me), own);
-    b.stage(3);
-    for block in 0..hosts {
-        spread(b, &inside, |shard| chunk(shard, block));
+    let (sum, all) = (last.chunks(BufferKind::Output, own), last.chunks(BufferKind::Output, shards));
+    last.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), sum, all));
+}
+
+/// The worlds of the steps: one inside each host, by size, and one of a rank of each host.
+struct Worlds {
+    inside: BTreeMap<usize, Topology>,
+    across: Topology,
+}
+
+/// The steps of a call.
+struct Levels<'a> {
+    /// Before and after the outer step, by size of the host.
+    inner: BTreeMap<usize, [Step<'a>; 2]>,
+    outer: Step<'a>,
+    /// How many shards the hosts' sums are scattered in; 1 where first ranks act for their hosts.
+    shards: u32,
+    /// Chunks of a shard.
+    shard: u32,
+}
+
+impl Worlds {
+    fn new(topology: &Topology) -> Worlds {
+        let hosts = topology.host_names().len();
+        let sizes = (0..hosts).map(|host| topology.members(host).len());
+        let inside = sizes.map(|size| (size, Topology::single_host(size))).collect();
+        Worlds { inside, across: Topology::hosts(hosts, 1) }
+    }
+
+    fn supported<'a>(&'a self, call: &Call<'a>) -> Levels<'a> {
+        self.levels(call).expect("a call that is not refused")
+    }
+
+    fn levels<'a>(&'a self, call: &Call<'a>) -> Result<Levels<'a>, String> {
+        let names = call.pair.ok_or("is made of two other algorithms")?;
+        let scattered = self.inner(call, names.first, [Collective::ReduceScatter, Collective::AllGather]);
+        let (inner, shards) = match (scattered, self.inside.keys().next()) {
+            (Ok(inner), Some(size)) if self.inside.len() == 1 => (inner, *size as u32),
+            _ => (self.inner(call, names.first, [Collective::Reduce, Collective::Broadcast])?, 1),
+        };
+        let outer = Step::new(names.second, call.part(Collective::AllReduce, 0, &self.across))?;
+        let mut levels = Levels { inner, outer, shards, shard: 1 };
+        levels.shard = common_block(&levels.steps());
+        levels.outer.block = levels.shard;
+        for [first, last] in levels.inner.values_mut() {
+            (first.block, last.block) = (levels.shard, levels.shard);
+            last.channel = first.next_channel();
+        }
+        levels.steps().iter().try_for_each(Step::fits)?;
+        Ok(levels)
+    }
+
+    fn inner<'a>(
+        &'a self,
+        call: &Call<'a>,
+        name: &str,
+        collectives: [Collective; 2],
+    ) -> Result<BTreeMap<usize, [Step<'a>; 2]>, String> {
+        let step = |collective, topology| Step::new(name, call.part(collective, 0, topology));
+        let steps = self.inside.iter().map(|(size, topology)| {
+            Ok((*size, [step(collectives[0], topology)?, step(collectives[1], topology)?]))
+        });
+        steps.collect()
     }
 }
 
-/// Sends each other member its chunk and folds what arrives for this one.
-fn collect(b: &mut Builder, inside: &Group, chunk: impl Fn(usize) -> Span, result: Span) {
-    for other in inside.others() {
-        b.send(inside.rank(other), 0, chunk(other));
-    }
-    super::one_shot::fold_all(b, inside, 0, chunk(inside.me), result, 1);
-}
-
-/// Sends this member's finished chunk to the others and receives theirs.
-fn spread(b: &mut Builder, inside: &Group, chunk: impl Fn(usize) -> Span) {
-    for other in inside.others() {
-        b.send(inside.rank(other), 1, chunk(inside.me));
-    }
-    for other in inside.others() {
-        b.recv(inside.rank(other), 1, chunk(other));
+impl<'a> Levels<'a> {
+    fn steps(&self) -> Vec<Step<'a>> {
+        self.inner.values().flatten().copied().chain([self.outer]).collect()
     }
 }

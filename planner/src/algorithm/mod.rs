@@ -4,16 +4,39 @@
 //! which all ranks know. Passes fuse and place what it writes.
 
 mod binomial;
+mod bruck;
+mod bruck_exchange;
+mod chain;
 mod direct;
 mod dissemination;
+mod double_tree;
 mod group;
+mod halving;
+mod halving_doubling;
 mod hierarchical;
+mod knomial;
 mod local;
+mod multi_ring;
+mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
+mod pat;
+mod rails;
 mod recursive_doubling;
+mod recursive_halving;
+mod reduce_broadcast;
 mod ring;
+mod rings;
+mod runs;
+mod scatter_all_gather;
+mod step;
+mod swing;
+mod swing_peers;
+mod tally;
+mod tree;
+mod trees;
 mod two_shot;
+mod uneven_hosts;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 
@@ -55,6 +78,23 @@ pub struct Call<'a> {
     pub deterministic: bool,
     /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
     pub channels: u8,
+    /// The two algorithms that it is made of, where it is made of two.
+    pub pair: Option<Pair>,
+}
+
+/// The registry names of the two algorithms that a composed one is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pair {
+    /// The first, or inner one.
+    pub first: &'static str,
+    /// The second, or outer one.
+    pub second: &'static str,
+}
+
+impl std::fmt::Display for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}", self.first, self.second)
+    }
 }
 
 impl<'a> Call<'a> {
@@ -66,12 +106,17 @@ impl<'a> Call<'a> {
             Counts::Local { .. } => Variant::Local,
         };
         let Request { collective, dtype, op, root, deterministic, .. } = *request;
-        Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1 }
+        Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
 
     /// The same, over so many channels.
     pub fn with_channels(self, channels: u8) -> Call<'a> {
         Call { channels, ..self }
+    }
+
+    /// The same, by two other algorithms.
+    pub fn with_pair(self, pair: Option<Pair>) -> Call<'a> {
+        Call { pair, ..self }
     }
 }
 
@@ -110,6 +155,8 @@ pub struct Algorithm {
     pub collectives: &'static [Collective],
     /// The numbers of channels that it can spread its bytes over, ascending: `Call::channels` is one of them.
     pub channels: &'static [u8],
+    /// For one that is made of two others, the pairs that the planner chooses among; a request may pin any other.
+    pub pairs: &'static [Pair],
     /// Whether a reduction is the left fold over the ranks in the accumulate type, as `deterministic` asks.
     pub rank_order: fn(&Call<'_>) -> bool,
     /// Why it cannot serve a call of one of its collectives, if so.
@@ -131,7 +178,20 @@ pub static ALGORITHMS: &[Algorithm] = &[
     dissemination::ALGORITHM,
     recursive_doubling::ALGORITHM,
     binomial::ALGORITHM,
+    knomial::ALGORITHM,
+    chain::ALGORITHM,
+    double_tree::ALGORITHM,
+    swing::ALGORITHM,
+    scatter_all_gather::ALGORITHM,
+    tree::ALGORITHM,
+    neighbour_exchange::ALGORITHM,
+    bruck::ALGORITHM,
+    pat::ALGORITHM,
+    recursive_halving::ALGORITHM,
+    halving_doubling::ALGORITHM,
     ring::ALGORITHM,
+    multi_ring::ALGORITHM,
+    reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
 ];
 
@@ -149,6 +209,10 @@ impl Algorithm {
         }
         if !self.channels.contains(&call.channels) {
             return Err(format!("runs over {:?} channels, not {}", self.channels, call.channels));
+        }
+        if self.pairs.is_empty() != call.pair.is_none() {
+            let made = if self.pairs.is_empty() { "is not made of" } else { "is made of" };
+            return Err(format!("{made} two other algorithms"));
         }
         if let Some(reason) = (self.refuses)(call) {
             return Err(reason);
@@ -192,6 +256,9 @@ pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
 
 /// For algorithms that spread nothing.
 const ONE_CHANNEL: &[u8] = &[1];
+
+/// For algorithms that are made of no others.
+const NO_PAIRS: &[Pair] = &[];
 
 /// Every fold takes the ranks in order, all at once.
 fn in_rank_order(_: &Call<'_>) -> bool {

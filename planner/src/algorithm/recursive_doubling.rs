@@ -9,21 +9,22 @@
 use hcomm_ops::Rank;
 
 use super::group::power_of_two_below;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, only_of_two};
+use super::tally::Tally;
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
 use crate::shape::BufferKind;
 
-/// Most chunks in one message: longer runs are cut, so that a slot holds a tile of each.
-pub(super) const MAX_SPAN: usize = 32;
+pub(super) const MAX_SPAN: usize = crate::graph::MAX_SPAN as usize;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "recursive_doubling",
     doc: "In step k ranks that differ in bit k exchange all they have.",
     collectives: &[Collective::AllReduce, Collective::AllGather],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: only_of_two,
     refuses,
     layout,
@@ -48,8 +49,12 @@ fn layout(call: &Call<'_>) -> Layout {
 fn work(call: &Call<'_>) -> Work {
     let steps = call.world.ilog2() as usize;
     if call.collective == Collective::AllGather {
-        let n = call.world as f64;
-        return Work::new(call, Pattern::Everyone, steps, steps, (n - 1.0) / n).copying(1.0 / n);
+        let mut tally = Tally::new(call);
+        for bit in (0..steps).map(|step| 1 << step) {
+            let messages = usize::div_ceil(bit, MAX_SPAN);
+            (0..call.world).for_each(|rank| tally.messages(rank, rank ^ bit, messages, bit));
+        }
+        return tally.work(steps, call.world).copying(1.0 / call.world as f64);
     }
     let folding = usize::from(!call.world.is_power_of_two());
     let (steps, folds) = (steps + 2 * folding, steps + folding);
@@ -115,19 +120,22 @@ fn all_gather(b: &mut Builder, world: usize, rank: Rank) {
 
 /// How a world folds onto a core of a power of two: ranks 0 and 1, 2 and 3, and so on share a place in the core until
 /// the excess is used up, the odd one standing for both.
-struct Fold {
-    core: usize,
-    excess: usize,
+pub(super) struct Fold {
+    /// Places in the core.
+    pub core: usize,
+    /// How many of them stand for two ranks.
+    pub excess: usize,
 }
 
 impl Fold {
-    fn new(world: usize) -> Fold {
+    /// A world of at least one rank.
+    pub fn new(world: usize) -> Fold {
         let core = power_of_two_below(world);
         Fold { core, excess: world - core }
     }
 
     /// The rank's place in the core, unless its neighbour stands for it.
-    fn core_index(&self, rank: Rank) -> Option<usize> {
+    pub fn core_index(&self, rank: Rank) -> Option<usize> {
         match rank {
             _ if rank >= 2 * self.excess => Some(rank - self.excess),
             _ if rank % 2 == 1 => Some(rank / 2),
@@ -136,7 +144,7 @@ impl Fold {
     }
 
     /// The rank at a place in the core.
-    fn rank(&self, index: usize) -> Rank {
+    pub fn rank(&self, index: usize) -> Rank {
         if index < self.excess { 2 * index + 1 } else { index + self.excess }
     }
 

@@ -7,7 +7,7 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, in_rank_order, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -18,6 +18,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     doc: "Rank r folds chunk r of all ranks and sends the result to every other.",
     collectives: &[Collective::AllReduce],
     channels: ONE_CHANNEL,
+    pairs: NO_PAIRS,
     rank_order: in_rank_order,
     refuses: serves_all,
     layout: |call| Layout { channels: 2, ..Layout::of(call.world) },

@@ -87,10 +87,13 @@ fn reason(row: &Row, winner: &Row, bytes: u64) -> String {
 }
 
 fn refusals(text: &mut String, call: &Call<'_>) {
+    let mut last = None;
     for candidate in Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective)) {
-        if let Err(reason) = candidate.supports(call) {
-            let _ = writeln!(text, "{candidate:<20} cannot: {reason}");
+        let refused = candidate.supports(call).err().map(|reason| (candidate.algorithm.name, reason));
+        if let Some((name, reason)) = refused.as_ref().filter(|_| refused != last) {
+            let _ = writeln!(text, "{name:<20} cannot: {reason}");
         }
+        last = refused.or(last);
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use hcomm_ops::{DType, ReduceOp};
 
-use crate::algorithm::{ALGORITHMS, Algorithm, Call, Variant, is_eight_bit_float};
+use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair, Variant, is_eight_bit_float};
 use crate::request::Collective;
 use crate::topology::Topology;
 
@@ -23,39 +23,56 @@ pub struct Candidate {
     pub algorithm: &'static Algorithm,
     /// Channels that it spreads its bytes over.
     pub channels: u8,
+    /// What it is made of, where it is made of two others.
+    pub pair: Option<Pair>,
 }
 
 impl Candidate {
     /// All candidates of all algorithms, supported or not.
     pub fn all() -> impl Iterator<Item = Candidate> {
-        ALGORITHMS.iter().flat_map(|algorithm| {
-            algorithm.channels.iter().map(move |channels| Candidate { algorithm, channels: *channels })
+        ALGORITHMS.iter().flat_map(Candidate::of)
+    }
+
+    /// All candidates of one algorithm: every number of channels, made of every pair of its list.
+    pub fn of(algorithm: &'static Algorithm) -> impl Iterator<Item = Candidate> {
+        let none = algorithm.pairs.is_empty().then_some(None);
+        let pairs = none.into_iter().chain(algorithm.pairs.iter().copied().map(Some));
+        pairs.flat_map(move |pair| {
+            algorithm.channels.iter().map(move |channels| Candidate { algorithm, channels: *channels, pair })
         })
+    }
+
+    /// The call as this candidate carries it out.
+    pub fn apply<'a>(&self, call: &Call<'a>) -> Call<'a> {
+        call.with_channels(self.channels).with_pair(self.pair)
     }
 
     /// Whether it can serve a call; the error says why not.
     pub fn supports(&self, call: &Call<'_>) -> Result<(), String> {
-        self.algorithm.supports(&call.with_channels(self.channels))
+        self.algorithm.supports(&self.apply(call))
     }
 
     /// What it asks of the busiest rank.
     pub fn work(&self, call: &Call<'_>) -> Work {
-        (self.algorithm.work)(&call.with_channels(self.channels))
+        (self.algorithm.work)(&self.apply(call))
     }
 }
 
 impl PartialEq for Candidate {
     fn eq(&self, other: &Candidate) -> bool {
-        (self.algorithm.name, self.channels) == (other.algorithm.name, other.channels)
+        let key = |c: &Candidate| (c.algorithm.name, c.channels, c.pair);
+        key(self) == key(other)
     }
 }
 
 impl std::fmt::Display for Candidate {
-    /// `ring`, or `multi_ring:2` where the algorithm has a choice of channels: as a request pins it.
+    /// As a request pins it: `ring`; `hierarchical(direct,ring)` where it is made of two; `multi_ring:2` where it has a
+    /// choice of channels.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pair = self.pair.map_or_else(String::new, |pair| format!("({pair})"));
         match self.algorithm.channels {
-            [_] => f.pad(self.algorithm.name),
-            _ => f.pad(&format!("{}:{}", self.algorithm.name, self.channels)),
+            [_] => f.pad(&format!("{}{pair}", self.algorithm.name)),
+            _ => f.pad(&format!("{}{pair}:{}", self.algorithm.name, self.channels)),
         }
     }
 }
@@ -156,6 +173,7 @@ impl Class {
             topology,
             deterministic: self.deterministic,
             channels: 1,
+            pair: None,
         }
     }
 }

@@ -20,6 +20,11 @@ impl PerLink {
             LinkClass::Remote => self.remote,
         }
     }
+
+    /// Both together.
+    pub fn and(self, other: PerLink) -> PerLink {
+        PerLink { local: self.local + other.local, remote: self.remote + other.remote }
+    }
 }
 
 /// Who talks to whom.
@@ -76,5 +81,23 @@ impl Work {
     /// And `copied` full buffers copied.
     pub fn copying(self, copied: f64) -> Work {
         Work { copied, ..self }
+    }
+
+    /// The work of a step on `part` of the whole buffer, where `sharing` ranks of each host carry it out at once.
+    pub fn scaled(self, part: f64, sharing: f64) -> Work {
+        let sent = PerLink { local: self.sent.local * part, remote: self.sent.remote * part * sharing };
+        Work { sent, reduced: self.reduced * part, copied: self.copied * part, ..self }
+    }
+
+    /// This, then that.
+    pub fn then(self, next: Work) -> Work {
+        Work {
+            steps: self.steps.and(next.steps),
+            messages: self.messages.and(next.messages),
+            sent: self.sent.and(next.sent),
+            reduced: self.reduced + next.reduced,
+            copied: self.copied + next.copied,
+            roundings: self.roundings + next.roundings,
+        }
     }
 }

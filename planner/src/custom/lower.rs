@@ -9,13 +9,10 @@ use hcomm_ops::Rank;
 use super::error::{CustomError, StepFault};
 use super::values::{Value, Values};
 use super::{Place, PlanBuilder, Step};
-use crate::graph::Builder;
+use crate::graph::{Builder, MAX_SPAN};
 use crate::hash::Map;
 use crate::plan::Span;
 use crate::shape::{BufferKind, alias};
-
-/// Most chunks in one message, so that a slot holds a good tile of each.
-const MAX_SPAN: usize = 32;
 
 /// What one rank does, in order.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +114,7 @@ impl Lowering<'_> {
         let mut start = 0;
         while start < step.to.count() {
             let mut end = start + 1;
-            while end < step.to.count() && end - start < MAX_SPAN && self.goes_on(&read, end) {
+            while end < step.to.count() && end - start < MAX_SPAN as usize && self.goes_on(&read, end) {
                 end += 1;
             }
             let operand = |(place, cells): (&Place, &Vec<Cell>)| Operand {

@@ -4,15 +4,16 @@
 //! Node indices are program order: an edge always goes from a lower to a higher index, before and after every pass.
 
 mod builder;
+mod frame;
 mod hazard;
 
 pub(crate) use builder::Builder;
+pub(crate) use frame::Frame;
 pub(crate) use hazard::Hazards;
 
 use hcomm_ops::Rank;
 use petgraph::Direction::{Incoming, Outgoing};
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
-use petgraph::visit::EdgeRef;
 
 use crate::buffers::BlockCounts;
 use crate::plan::Span;
@@ -26,19 +27,31 @@ pub(crate) struct End {
     pub index: u8,
 }
 
+/// Most chunks in one message: longer runs are cut, so that a slot holds a tile of each.
+pub(crate) const MAX_SPAN: u32 = 32;
+
+/// What a value is made of, where the collective reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// One rank's input.
+    Raw,
+    /// A fold, or a part of one, within a team: of how many of its members' contributions.
+    Sum { team: u32, members: u64 },
+}
+
+/// Who folds together: all ranks, or those that carry out a part of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Team {
+    pub members: u64,
+    /// The contributions of all members together are those of all ranks.
+    pub completes: bool,
+}
+
 /// What an operation folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    Span {
-        span: Span,
-        first: bool,
-    },
-    /// `contributions` says how many ranks' inputs the message has in it, where the collective reduces.
-    Message {
-        end: End,
-        first: bool,
-        contributions: u64,
-    },
+    Span { span: Span, first: bool },
+    Message { end: End, first: bool, holds: Holds },
 }
 
 impl From {
@@ -54,7 +67,7 @@ impl From {
     pub fn marked(self, raw: bool) -> From {
         match self {
             From::Span { span, .. } => From::Span { span, first: raw },
-            From::Message { end, contributions, .. } => From::Message { end, first: raw, contributions },
+            From::Message { end, holds, .. } => From::Message { end, first: raw, holds },
         }
     }
 
@@ -90,7 +103,9 @@ pub(crate) struct Op {
     pub extent: Span,
     pub finish: bool,
     /// Operations of different stages are never fused, so that their lanes may be on different tiles.
-    pub stage: u8,
+    pub stage: u16,
+    /// Into [`Graph::teams`].
+    pub team: u32,
     pub lane: u32,
 }
 
@@ -168,6 +183,7 @@ pub(crate) struct Graph {
     pub world: usize,
     pub rank: Rank,
     pub parts: u32,
+    pub teams: Vec<Team>,
     pub blocks: BlockCounts,
     /// For each scratch chunk, the input or output chunk whose size it has.
     pub scratch: Vec<Span>,
@@ -214,17 +230,19 @@ impl Graph {
 
     /// Gives the edges of `gone` to `kept` and removes `gone`, whose contents the caller has moved.
     pub fn contract(&mut self, kept: NodeIndex, gone: NodeIndex) {
-        let before: Vec<_> =
-            self.ops.edges_directed(gone, Incoming).map(|e| (e.source(), *e.weight())).collect();
-        let after: Vec<_> =
-            self.ops.edges_directed(gone, Outgoing).map(|e| (e.target(), *e.weight())).collect();
+        let mut before = self.ops.neighbors_directed(gone, Incoming).detach();
+        while let Some((edge, other)) = before.next(&self.ops) {
+            if other != kept {
+                self.join(other, kept, self.ops[edge]);
+            }
+        }
+        let mut after = self.ops.neighbors_directed(gone, Outgoing).detach();
+        while let Some((edge, other)) = after.next(&self.ops) {
+            if other != kept {
+                self.join(kept, other, self.ops[edge]);
+            }
+        }
         self.ops.remove_node(gone);
-        for (other, hazard) in before.into_iter().filter(|(other, _)| *other != kept) {
-            self.join(other, kept, hazard);
-        }
-        for (other, hazard) in after.into_iter().filter(|(other, _)| *other != kept) {
-            self.join(kept, other, hazard);
-        }
     }
 
     /// Adds an edge, or a reason to the one that exists.

@@ -1,9 +1,10 @@
 //! Plans from other systems' files. A reader turns the text into the slices of all ranks; [`prove`] and [`seal`] end every import: no plan
 //! leaves here that `verify` has not passed at the least depth that a channel may have. `export` writes such files; hcomm's own format
-//! is `export::json`.
+//! is `export::json`, which a plan from a file of it also comes through here for.
 
 pub(crate) mod msccl;
 mod mscclpp;
+mod own;
 mod slices;
 
 use crate::export::json;
@@ -43,6 +44,17 @@ pub enum ImportError {
         /// How many there may be.
         limit: u64,
     },
+    /// A text of no known format.
+    #[error("the file begins with {beginning:?}; expected one of {known}")]
+    Unknown {
+        /// Its first characters.
+        beginning: String,
+        /// The formats there are.
+        known: String,
+    },
+    /// No plan of hcomm's own format.
+    #[error("{0}")]
+    Own(String),
     /// A plan that makes sense step by step, and is wrong.
     #[error("the plan fails its proof: {fault}{nodes}")]
     Unproved {
@@ -58,6 +70,33 @@ impl ImportError {
     pub(crate) fn at(element: impl ToString, reason: impl Into<String>) -> ImportError {
         ImportError::Content { at: element.to_string(), reason: reason.into() }
     }
+}
+
+/// A format that is read.
+#[derive(Debug)]
+pub struct Format {
+    /// What people call it.
+    pub name: &'static str,
+    /// Whether a text looks like it.
+    pub recognises: fn(&str) -> bool,
+    /// Reads and proves the slices of all ranks.
+    pub read: fn(&str) -> Result<Vec<Plan>, ImportError>,
+}
+
+/// Every format; the first that recognises a text reads it.
+pub static FORMATS: &[Format] = &[msccl::FORMAT, mscclpp::FORMAT, own::FORMAT];
+
+/// Reads a plan of whatever format, told by the text: the slices of all ranks, in rank order, proved.
+///
+/// # Errors
+/// [`ImportError`], as the format's own reader; and where no format recognises the text.
+pub fn read(text: &str) -> Result<(&'static Format, Vec<Plan>), ImportError> {
+    let Some(format) = FORMATS.iter().find(|format| (format.recognises)(text)) else {
+        let beginning = text.trim_start().chars().take(20).collect();
+        let known = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        return Err(ImportError::Unknown { beginning, known });
+    };
+    Ok((format, (format.read)(text)?))
 }
 
 impl Plan {
@@ -91,7 +130,7 @@ pub(crate) fn within(what: impl ToString, given: u64, limit: u64) -> Result<(), 
 /// which element of the file a node is.
 pub(crate) fn prove(
     build: impl Fn(bool) -> Vec<Plan>,
-    name: impl Fn(&At) -> String,
+    name: impl Fn(&At) -> Option<String>,
 ) -> Result<Vec<Plan>, ImportError> {
     let direct = build(false);
     let fault = match verify(&direct, DEPTH) {
@@ -108,9 +147,10 @@ pub(crate) fn prove(
     }
 }
 
-fn unproved(fault: VerifyError, name: impl Fn(&At) -> String) -> ImportError {
-    let words = |at: &&At| format!("rank {} node {} is {}", at.rank, at.node, name(at));
-    let named: Vec<String> = fault.nodes().iter().map(words).collect();
+/// A plan that is wrong; `name` says which element of the file a node is, where it is one.
+fn unproved(fault: VerifyError, name: impl Fn(&At) -> Option<String>) -> ImportError {
+    let words = |at: &At| Some(format!("rank {} node {} is {}", at.rank, at.node, name(at)?));
+    let named: Vec<String> = fault.nodes().into_iter().filter_map(words).collect();
     let nodes = if named.is_empty() { String::new() } else { format!(" ({})", named.join("; ")) };
     ImportError::Unproved { fault: Box::new(fault), nodes }
 }

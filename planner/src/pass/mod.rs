@@ -62,7 +62,8 @@ fn run(graph: &mut Graph, topology: &Topology, wanted: impl Fn(&Pass) -> bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{ALGORITHMS, Call, Variant};
+    use crate::algorithm::{Call, Variant};
+    use crate::choose::Candidate;
     use crate::plan::Span;
     use hcomm_ops::{DType, ReduceOp};
     use std::collections::BTreeMap;
@@ -89,7 +90,8 @@ mod tests {
     #[test]
     fn no_pass_changes_what_passes_over_a_channel() {
         for topology in [Topology::single_host(5), Topology::single_host(8), Topology::hosts(2, 3)] {
-            for algorithm in ALGORITHMS {
+            for candidate in Candidate::all() {
+                let algorithm = candidate.algorithm;
                 for collective in algorithm.collectives {
                     let (world, topology) = (topology.world(), &topology);
                     let (dtype, op, variant) = (DType::F32, ReduceOp::Sum, Variant::Even);
@@ -102,7 +104,8 @@ mod tests {
                         world,
                         topology,
                         deterministic: false,
-                        channels: 1,
+                        channels: candidate.channels,
+                        pair: candidate.pair,
                     };
                     if algorithm.supports(&call).is_err() {
                         continue;
@@ -116,9 +119,8 @@ mod tests {
                             assert_eq!(
                                 traffic(&graph),
                                 before,
-                                "{} of {} on rank {rank}",
-                                pass.name,
-                                algorithm.name
+                                "{} of {candidate} on rank {rank}",
+                                pass.name
                             );
                         }
                     }

@@ -194,7 +194,7 @@ pub struct Lane {
 pub struct Plan {
     /// The call.
     pub collective: Collective,
-    /// Registry name of the algorithm.
+    /// Registry name of the algorithm; followed by `(FIRST,SECOND)` where it is made of two others.
     pub algorithm: String,
     /// Ranks.
     pub world: usize,

@@ -11,7 +11,9 @@ mod error;
 mod expression;
 #[cfg(test)]
 mod fault_tests;
-mod joined;
+pub(crate) mod joined;
+#[cfg(test)]
+mod levels_tests;
 mod order;
 mod places;
 mod race;
@@ -19,6 +21,8 @@ mod result;
 mod structure;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work_tests;
 
 pub(crate) use before::Before;
 pub use error::{At, Chain, VerifyError};
@@ -39,13 +43,21 @@ pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
     structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
 }
 
+/// The slices of all ranks as one graph, where each makes sense and every message is matched.
+///
+/// # Errors
+/// The first slice that does not, or message that is not.
+pub(crate) fn join(plans: &[Plan]) -> Result<Joined<'_>, VerifyError> {
+    structure::check(plans)?;
+    Joined::new(plans)
+}
+
 /// Every node of all ranks in an order in which they can be carried out one by one, each channel holding `depth` messages.
 ///
 /// # Errors
-/// Where the slices do not fit together, or there is no such order.
+/// As [`join`], and where there is no such order.
 pub(crate) fn program_order(plans: &[Plan], depth: usize) -> Result<Vec<(Rank, NodeId)>, VerifyError> {
-    structure::check(plans)?;
-    let joined = Joined::new(plans)?;
+    let joined = join(plans)?;
     let order = run(&joined, Rules { tiles: 1, depth, late: false })
         .map_err(|chain| VerifyError::Deadlock { depth, chain })?;
     let node = |at| {
@@ -84,8 +96,7 @@ pub enum FoldOrder {
 /// # Errors
 /// The first fault found, with the nodes that show it.
 pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
-    structure::check(plans)?;
-    let joined = Joined::new(plans)?;
+    let joined = join(plans)?;
     joined.check_extents()?;
     let endless = Rules { tiles: 1, depth: usize::MAX / 2, late: false };
     let order = run(&joined, endless).map_err(VerifyError::Cycle)?;

@@ -1,10 +1,10 @@
 //! No two nodes touch a chunk in no given order when one of them writes; and none overwrites what is lent to a peer.
 //!
-//! Both with input and output apart and with them in place, where the plan says it is right so. Only nodes of one tile can meet in a chunk, so one
-//! tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
+//! Both with input and output apart and with them in place, where the plan says it is right so. Only nodes of one tile
+//! can meet in a chunk, so one tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
 //! where those do not say, the messages of all ranks are followed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::before::Before;
 use super::error::VerifyError;
@@ -14,15 +14,15 @@ use crate::plan::{Plan, Sink, Source};
 
 /// Where `copied`, what is sent is no longer read once its node has been issued.
 pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Result<(), VerifyError> {
+    let mut turns = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(turn, at)| turns[*at] = turn);
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
-        let mut issue = vec![0; plan.nodes.len()];
-        mine.clone().enumerate().for_each(|(place, at)| issue[at - base] = place);
         let before = before(joined, base, plan.nodes.len(), mine);
         for in_place in plan.overlay.modes().iter().copied() {
             let places = Places::new(plan, in_place);
-            Races { joined, plan, base, before: &before, issue: &issue, places, in_place, copied }.check()?;
+            Races { joined, plan, base, before: &before, turns: &turns, places, in_place, copied }.check()?;
         }
     }
     Ok(())
@@ -40,8 +40,8 @@ struct Races<'r, 'a> {
     plan: &'r Plan,
     base: Global,
     before: &'r Before,
-    /// The place of each node in an order in which they can be issued.
-    issue: &'r [usize],
+    /// When each node comes in one order that keeps them all.
+    turns: &'r [usize],
     places: Places,
     in_place: bool,
     copied: bool,
@@ -54,7 +54,7 @@ impl Races<'_, '_> {
             self.touch(node, &mut touches)?;
         }
         for (place, mut touching) in touches {
-            touching.sort_by_key(|touch| self.issue[touch.node]);
+            touching.sort_by_key(|touch| self.turns[self.base + touch.node]);
             self.check_place(place, &touching)?;
         }
         Ok(())
@@ -146,7 +146,7 @@ impl Races<'_, '_> {
 
     fn issued_first(&self, first: Touch, then: Touch) -> bool {
         let (a, b) = (first.node, then.node);
-        self.before.issued(a, b) || self.joined.reaches(self.base + a, self.base + b)
+        self.before.issued(a, b) || self.joined.reaches(self.base + a, self.base + b, self.turns)
     }
 
     /// Whether all that `first` sends has been received before `then` is issued.
@@ -154,7 +154,9 @@ impl Races<'_, '_> {
         let sent = &self.joined.links[self.base + first.node].sent;
         let receivers = sent.iter().map(|message| self.joined.messages[*message].receiver);
         let then = self.base + then.node;
-        receivers.into_iter().all(|receiver| receiver != then && self.joined.reaches(receiver, then))
+        receivers
+            .into_iter()
+            .all(|receiver| receiver != then && self.joined.reaches(receiver, then, self.turns))
     }
 }
 
@@ -174,15 +176,16 @@ fn before(joined: &Joined<'_>, base: Global, nodes: usize, order: impl Iterator<
 }
 
 impl Joined<'_> {
-    /// Whether lanes, edges and messages make `later` be issued after `earlier`, within a tile.
-    fn reaches(&self, earlier: Global, later: Global) -> bool {
-        let mut seen = vec![false; self.links.len()];
+    /// Whether lanes, edges and messages make `later` be issued after `earlier`, within a tile. What comes before
+    /// `earlier` in the order `turns` cannot lead back to it.
+    fn reaches(&self, earlier: Global, later: Global, turns: &[usize]) -> bool {
+        let mut seen = HashSet::new();
         let mut stack = vec![later];
         while let Some(at) = stack.pop() {
             if at == earlier {
                 return true;
             }
-            if std::mem::replace(&mut seen[at], true) {
+            if turns[at] < turns[earlier] || !seen.insert(at) {
                 continue;
             }
             let links = &self.links[at];

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hcomm::planner::algorithm::{Algorithm, Call};
+use hcomm::planner::algorithm::Call;
 use hcomm::planner::shape::{Shape, trip_count};
 use hcomm::planner::{LaneKind, Sink};
 use hcomm::settings::Bytes;
@@ -15,8 +15,8 @@ pub fn summary(asked: &Asked, shown: &[Plan]) -> String {
     let mut text = format!("call       {}\n", call(asked));
     let Some(plan) = shown.first() else { return text };
     // Writing into a String cannot fail.
-    let _ = writeln!(text, "algorithm  {}", algorithm(asked.request(), plan));
-    let _ = writeln!(text, "steps      {}", steps(asked, plan));
+    let _ = writeln!(text, "algorithm  {}", algorithm(asked, plan));
+    let _ = writeln!(text, "steps      {}", steps(asked));
     let _ = writeln!(text, "messages   {}", messages(shown));
     let _ = writeln!(text, "chunks     {}", chunks(asked, plan));
     let _ = writeln!(text, "lanes      {}", lanes(shown));
@@ -36,16 +36,16 @@ fn call(asked: &Asked) -> String {
     )
 }
 
-fn algorithm(request: &Request, plan: &Plan) -> String {
-    let how = if request.algorithm.is_some() { "asked for" } else { "chosen by predicted cost" };
-    let doc = Algorithm::named(&plan.algorithm).map_or("", |algorithm| algorithm.doc);
+fn algorithm(asked: &Asked, plan: &Plan) -> String {
+    let how = if asked.request().algorithm.is_some() { "asked for" } else { "chosen by predicted cost" };
+    let doc = asked.candidate().map_or("", |candidate| candidate.algorithm.doc);
     format!("{}, {how}: {doc}", plan.algorithm)
 }
 
-fn steps(asked: &Asked, plan: &Plan) -> String {
+fn steps(asked: &Asked) -> String {
     let call = Call::new(asked.request(), asked.world(), &asked.topology);
-    let steps = Algorithm::named(&plan.algorithm).map(|algorithm| (algorithm.work)(&call).steps);
-    let steps = steps.filter(|_| asked.world() > 1).unwrap_or_default();
+    let steps = asked.candidate().ok().filter(|_| asked.world() > 1).map(|by| by.work(&call).steps);
+    let steps = steps.unwrap_or_default();
     format!("{}, each a message that waits for the one before", steps.local + steps.remote)
 }
 

@@ -17,9 +17,9 @@ pub struct AlgorithmPins {
 const LONGEST_NAME: usize = 64;
 
 impl AlgorithmPins {
-    /// Reads `all_reduce=ring,all_gather=direct`; the empty text pins nothing.
+    /// Reads `all_reduce=hierarchical(direct,ring),all_gather=direct`; the empty text pins nothing.
     pub fn parse(text: &str) -> Option<Self> {
-        let parts = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+        let parts = split(text).into_iter().map(str::trim).filter(|_| !text.trim().is_empty());
         let mut pins = parts.map(pin).collect::<Option<Vec<_>>>()?;
         pins.sort();
         let is_twice = pins.windows(2).any(|pair| pair[0].0 == pair[1].0);
@@ -32,12 +32,37 @@ impl AlgorithmPins {
     }
 }
 
+/// Cuts at the commas that are in no brackets.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
+}
+
 fn pin(text: &str) -> Option<(Collective, Arc<str>)> {
     let (collective, algorithm) = text.split_once('=')?;
     let algorithm = algorithm.trim();
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
-    let is_name = (1..=LONGEST_NAME).contains(&algorithm.len()) && algorithm.chars().all(is_word);
+    let is_name = algorithm.len() <= LONGEST_NAME && is_name(algorithm);
     Some((collective.trim().parse().ok()?, is_name.then(|| algorithm.into())?))
+}
+
+/// `NAME`, `NAME:CHANNELS`, and either with `(FIRST,SECOND)` after the name.
+fn is_name(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_letter);
+    let (text, channels) = text.rsplit_once(':').unwrap_or((text, "1"));
+    let (name, pair) = text.split_once('(').unwrap_or((text, "first,second)"));
+    let pair = pair.strip_suffix(')').and_then(|pair| pair.split_once(','));
+    is_word(name)
+        && is_word(channels)
+        && pair.is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
 
 impl Value for AlgorithmPins {
@@ -66,6 +91,10 @@ mod tests {
         assert_eq!(pins.of(Collective::AllReduce).map(|s| &**s), Some("ring"));
         assert_eq!(pins.of(Collective::Barrier), None);
         assert_eq!(pins.show(), "all_reduce=ring,all_gather=direct");
+        let text = "all_reduce=hierarchical(direct,ring):2,all_gather=direct";
+        let pins = AlgorithmPins::parse(text).expect("legal");
+        assert_eq!(pins.of(Collective::AllReduce).map(|s| &**s), Some("hierarchical(direct,ring):2"));
+        assert_eq!(pins.show(), text);
     }
 
     #[test]
@@ -76,6 +105,7 @@ mod tests {
             "all_reduce=",
             "all_reduce=ring,all_reduce=tree",
             "all_reduce=a b",
+            "all_reduce=a(b",
             ",",
         ] {
             assert_eq!(AlgorithmPins::parse(text), None, "{text}");

@@ -7,7 +7,7 @@ use super::ExportError;
 use super::within;
 use crate::buffers::BlockCounts;
 use crate::import::msccl::words::{STEPS, Side, StepKind};
-use crate::plan::{NodeId, Plan, Sink, Source, Span};
+use crate::plan::{NodeId, Overlay, Plan, Sink, Source, Span};
 use crate::shape::{BufferKind, alias};
 
 /// Most chunks that one step moves.
@@ -99,7 +99,10 @@ impl<'a> Lowered<'a> {
     }
 
     fn pass_on(&mut self, from: Span, spans: &[Span], messages: &[u32]) {
-        for to in spans.iter().filter(|to| **to != from) {
+        for to in spans {
+            if self.are_same(from, *to) {
+                continue;
+            }
             self.steps.push(Step { src: Some(from), dst: Some(*to), ..Step::default() });
         }
         for channel in messages {
@@ -170,7 +173,8 @@ impl<'a> Lowered<'a> {
             (Source::Span { span: a, .. }, Source::Span { span: b, .. }) => {
                 let home = self.home(home);
                 // What lies where the result goes must be there first.
-                let (first, second) = if self.overlap(b, home) && a != home { (b, a) } else { (a, b) };
+                let (first, second) =
+                    if self.overlap(b, home) && !self.are_same(a, home) { (b, a) } else { (a, b) };
                 self.pass_on(first, &[home], &[]);
                 let add = Step { src: Some(second), dst: Some(home), accumulates: true, ..Step::default() };
                 self.steps.push(add);
@@ -209,6 +213,13 @@ impl<'a> Lowered<'a> {
     fn overlap(&self, a: Span, b: Span) -> bool {
         let places = |span: Span| span.chunks().map(move |chunk| self.place(span.buffer, chunk));
         places(a).any(|place| places(b).any(|other| other == place))
+    }
+
+    /// Whether two spans are the same bytes, however the plan may be called.
+    fn are_same(&self, a: Span, b: Span) -> bool {
+        let in_place = self.plan.overlay == Overlay::InPlace;
+        let places = |span: Span| span.chunks().map(move |chunk| self.place(span.buffer, chunk));
+        a == b || (in_place && places(a).eq(places(b)))
     }
 
     fn place(&self, buffer: BufferKind, chunk: u32) -> (BufferKind, u32) {

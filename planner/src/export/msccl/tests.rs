@@ -1,30 +1,22 @@
 //! Every algorithm that MSCCL can express, written, read back and proved; and what it cannot is refused by name.
 
 use super::*;
-use crate::algorithm::{ALGORITHMS, Call, Variant};
+use crate::algorithm::Call;
+use crate::choose::Candidate;
 use crate::compile::compile_with;
 use crate::topology::Topology;
 use hcomm_ops::{DType, ReduceOp};
 
-fn every_plan(topology: &Topology) -> Vec<Vec<Plan>> {
+/// The plans of every candidate that the topology supports, root 0.
+fn every_plan(topology: &Topology) -> Vec<(Candidate, Vec<Plan>)> {
     let mut all = Vec::new();
-    for algorithm in ALGORITHMS {
-        for (collective, channels) in
-            algorithm.collectives.iter().flat_map(|c| algorithm.channels.iter().map(move |n| (*c, *n)))
-        {
-            let call = Call {
-                collective,
-                dtype: DType::F32,
-                op: ReduceOp::Sum,
-                root: 0,
-                variant: Variant::Even,
-                world: topology.world(),
-                topology,
-                deterministic: false,
-                channels,
-            };
-            if algorithm.supports(&call).is_ok() {
-                all.push((0..call.world).map(|rank| compile_with(algorithm, &call, rank)).collect());
+    for candidate in Candidate::all() {
+        for collective in candidate.algorithm.collectives {
+            let request = crate::Request::new(*collective, DType::F32, ReduceOp::Sum, 0);
+            let call = candidate.apply(&Call::new(&request, topology.world(), topology));
+            if candidate.supports(&call).is_ok() {
+                let plan = |rank| compile_with(candidate.algorithm, &call, rank);
+                all.push((candidate, (0..call.world).map(plan).collect()));
             }
         }
     }
@@ -45,9 +37,9 @@ fn every_algorithm_reads_back_and_is_proved() {
     let (mut written, mut buffered) = (0, 0);
     let worlds = (2..=8).map(Topology::single_host);
     for topology in worlds.chain([Topology::hosts(2, 2), Topology::hosts(2, 4)]) {
-        for plans in every_plan(&topology) {
+        for (candidate, plans) in every_plan(&topology) {
             let first = &plans[0];
-            let what = format!("{} by {} in {}", first.collective, first.algorithm, first.world);
+            let what = format!("{} by {candidate} in {}", first.collective, first.world);
             if first.collective == Collective::Barrier {
                 assert_eq!(to_msccl(&plans), Err(ExportError::Collective(Collective::Barrier)));
                 continue;
@@ -83,6 +75,26 @@ fn what_a_ring_fuses_stays_fused() {
     let read = Plan::from_msccl(&text).expect("what was written");
     let nodes = |plans: &[Plan]| plans.iter().map(|plan| plan.nodes.len()).sum::<usize>();
     assert_eq!(nodes(&read), nodes(&plans));
+}
+
+#[test]
+fn what_a_file_says_it_says_again() {
+    let counts = |text: &str| {
+        let count = |kind: &str| text.matches(&format!("type=\"{kind}\"")).count();
+        ["s", "r", "rcs", "rrc", "rrs", "rrcs", "cpy", "re"].map(count)
+    };
+    for text in [
+        include_str!("../../../tests/data/msccl/all_reduce_pairs_3.xml"),
+        include_str!("../../../tests/data/msccl/all_reduce_ring_3.xml"),
+        include_str!("../../../tests/data/msccl/all_to_all_2.xml"),
+        include_str!("../../../tests/data/msccl/all_gather_copy_3.xml"),
+    ] {
+        let plans = Plan::from_msccl(text).expect("a good file");
+        let again = to_msccl(&plans).expect("what MSCCL has said");
+        let mut expected = counts(text);
+        expected[6] += text.matches("<copy ").count();
+        assert_eq!(counts(&again), expected, "{again}");
+    }
 }
 
 #[test]

@@ -21,10 +21,14 @@ mod wrong_tests;
 mod xml;
 
 use super::slices::{self, Buffer};
-use super::{ImportError, prove, seal};
+use super::{Format, ImportError, prove, seal};
 use crate::plan::{Overlay, Plan};
 use program::Program;
 use wiring::Wiring;
+
+/// The format.
+pub(super) const FORMAT: Format =
+    Format { name: "MSCCL XML", recognises: |text| text.trim_start().starts_with('<'), read: import };
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;

@@ -28,9 +28,16 @@ mod tests;
 mod wires;
 
 use super::slices;
-use super::{ImportError, prove, seal};
+use super::{Format, ImportError, prove, seal};
 use crate::plan::{Overlay, Plan};
 use program::Program;
+
+/// The format. hcomm's own JSON has slices where this has GPUs.
+pub(super) const FORMAT: Format = Format { name: "MSCCL++ JSON", recognises, read: import };
+
+fn recognises(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.contains("\"gpus\"") && !text.contains("\"slices\"")
+}
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;

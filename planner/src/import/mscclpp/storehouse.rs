@@ -7,14 +7,12 @@ use super::clock::{Clock, Moment};
 use super::lanes::{Carries, FIRST_LANE, Fifos, Lanes};
 use super::program::{Move, Place, Program, Spot};
 use super::{MAX_GPU_NODES, MAX_NODES};
+use crate::graph::MAX_SPAN;
 use crate::import::slices::{
     Buffer, Draft, Operand, Operands, Ordered, Origin, Outline, Storage, Target, Use, Value, Where,
 };
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;
-
-/// Most chunks in one message, so that a slot holds a good tile of each.
-const MAX_SPAN: u32 = 32;
 
 /// Who carries out an operation.
 #[derive(Clone, Copy, Debug)]

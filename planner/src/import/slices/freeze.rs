@@ -26,10 +26,9 @@ pub(crate) fn freeze<S>(
 }
 
 /// The element of the file that a node comes from.
-pub(crate) fn name<S: Display>(ordered: &[Ordered<S>], at: &At) -> String {
-    let drafts = &ordered[at.rank].drafts;
-    let draft = by_lane(drafts).get(at.node as usize).map(|draft| drafts[*draft].spot.to_string());
-    draft.unwrap_or_else(|| "unknown".to_owned())
+pub(crate) fn name<S: Display>(ordered: &[Ordered<S>], at: &At) -> Option<String> {
+    let drafts = &ordered.get(at.rank)?.drafts;
+    Some(drafts[*by_lane(drafts).get(at.node as usize)?].spot.to_string())
 }
 
 /// The most channels of a pair.
