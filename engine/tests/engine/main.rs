@@ -3,7 +3,9 @@
 mod common;
 mod deterministic;
 mod failures;
+mod imported;
 mod messages;
 mod mismatch;
+mod own_plans;
 mod plans;
 mod works;
