@@ -63,18 +63,20 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let sizes = sizes::of(&plans, &arguments.bytes)?;
     draw(arguments, &plans, &sizes, &settings)?;
     let summary = summary::summary(format.name, &plans);
-    if arguments.drawings.use_stdout() {
-        eprint!("{summary}")
-    } else {
-        print(&summary)?
-    }
+    say(arguments, &summary)?;
     if arguments.run {
-        exercise::run(&plans, &sizes, &settings, |line| match arguments.drawings.use_stdout() {
-            true => Ok(eprintln!("{line}")),
-            false => print(&format!("{line}\n")),
-        })?;
+        exercise::run(&plans, &sizes, &settings, |line| say(arguments, &format!("{line}\n")))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints, where a file goes to standard output beside it.
+fn say(arguments: &Arguments, text: &str) -> Result<(), CommandError> {
+    if arguments.drawings.use_stdout() {
+        eprint!("{text}");
+        return Ok(());
+    }
+    print(text)
 }
 
 /// The slices of all ranks, proved.

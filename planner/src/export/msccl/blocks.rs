@@ -28,11 +28,16 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// A block for every end.
-    pub fn new(lowered: &Lowered<'_>) -> Blocks {
+    /// A block for every end; or, to need fewer (`pairs`), for a sending and a receiving one of the same number.
+    pub fn new(lowered: &Lowered<'_>, pairs: bool) -> Blocks {
         let mut blocks = Blocks { list: Vec::new(), of_channel: Vec::new(), local: None };
+        let mut ties = lowered.ties.clone();
+        if pairs {
+            pair(&lowered.plan.channels, &mut ties, |a, b| a.peer == b.peer);
+            pair(&lowered.plan.channels, &mut ties, |_, _| true);
+        }
         for (number, channel) in lowered.plan.channels.iter().enumerate() {
-            let tied = lowered.ties[number].filter(|other| (*other as usize) < number);
+            let tied = ties[number].filter(|other| (*other as usize) < number);
             let block = tied.map_or(blocks.list.len(), |other| blocks.of_channel[other as usize]);
             if block == blocks.list.len() {
                 blocks.list.push(Block::default());
@@ -64,5 +69,21 @@ impl Blocks {
         self.local = Some(self.list.len());
         self.list.push(Block::default());
         self.list.len() - 1
+    }
+}
+
+/// Ties ends that are free: one way with the other way of the same number, where `may` says so.
+fn pair(channels: &[Channel], ties: &mut [Option<u32>], may: impl Fn(&Channel, &Channel) -> bool) {
+    for (number, channel) in channels.iter().enumerate() {
+        let fits = |other: &usize| {
+            let end = &channels[*other];
+            let other_way = end.direction != channel.direction && end.index == channel.index;
+            ties[*other].is_none() && other_way && may(channel, end)
+        };
+        let other = (number + 1..channels.len()).find(fits).filter(|_| ties[number].is_none());
+        if let Some(other) = other {
+            ties[number] = Some(other as u32);
+            ties[other] = Some(number as u32);
+        }
     }
 }

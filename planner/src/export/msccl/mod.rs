@@ -68,7 +68,8 @@ pub fn to_msccl(plans: &[Plan]) -> Result<String, ExportError> {
     }
     let mut gpus = Vec::with_capacity(plans.len());
     for lowered in &lowered {
-        gpus.push(schedule::schedule(lowered, Blocks::new(lowered))?);
+        let schedule = |pairs| schedule::schedule(lowered, Blocks::new(lowered, pairs));
+        gpus.push(schedule(false).or_else(|_| schedule(true))?);
     }
     Ok(write::write(plans, written, &lowered, &gpus))
 }

@@ -78,6 +78,15 @@ fn what_a_ring_fuses_stays_fused() {
 }
 
 #[test]
+fn ends_share_blocks_where_there_would_be_too_many() {
+    let text = to_msccl(&plan_of("direct", Collective::AllGather, 20, 0)).expect("a block for each peer");
+    assert_eq!(text.matches("<tb id=\"19\"").count(), 20, "19 peers, and the own block");
+    assert!(!text.contains("<tb id=\"20\""));
+    let read = Plan::from_msccl(&text).expect("what was written");
+    assert!(!read[0].buffered);
+}
+
+#[test]
 fn what_a_file_says_it_says_again() {
     let counts = |text: &str| {
         let count = |kind: &str| text.matches(&format!("type=\"{kind}\"")).count();
@@ -147,8 +156,8 @@ fn what_msccl_cannot_express_is_refused_by_name() {
         (chunk_by_chunk(65), "steps in block 0 of rank 0: 65; MSCCL takes at most 64"),
         (at_once(72), "chunks in one step of rank 0: 72; MSCCL takes at most 71"),
         (
-            plan_of("direct", Collective::AllGather, 20, 0),
-            "blocks of rank 0 on channel 0: 39; MSCCL takes at most 32",
+            plan_of("direct", Collective::AllGather, 40, 0),
+            "blocks of rank 0 on channel 0: 40; MSCCL takes at most 32",
         ),
         (
             plan_of("direct", Collective::Reduce, 3, 1),
