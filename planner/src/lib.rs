@@ -39,7 +39,7 @@ pub mod topology;
 pub mod verify;
 
 pub use check::RequestError;
-pub use choose::{Choice, Costs, explain};
+pub use choose::{Basis, Choice, Costs, PinError, explain};
 pub use compile::{PlanError, candidate, compile, compile_all};
 pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
 pub use planner::{PlanKey, Planner};

@@ -35,7 +35,7 @@ use hcomm_ops::{DType, Rank, ReduceOp};
 use crate::choose::Work;
 use crate::graph::{Builder, Graph};
 use crate::plan::MAX_CHANNELS;
-use crate::request::{Collective, Counts, Request};
+use crate::request::{Collective, Request};
 use crate::topology::Topology;
 
 /// What the counts of a call look like to all ranks.
@@ -92,11 +92,7 @@ impl std::fmt::Display for Pair {
 impl<'a> Call<'a> {
     /// The common part of a request, on one channel.
     pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
-        let variant = match request.counts {
-            Counts::Even(_) => Variant::Even,
-            Counts::Listed(_) => Variant::Listed,
-            Counts::Local { .. } => Variant::Local,
-        };
+        let variant = request.counts.variant();
         let Request { collective, dtype, op, root, deterministic, .. } = *request;
         Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
@@ -213,9 +209,11 @@ impl Algorithm {
         if layout.even && call.variant != Variant::Even {
             return Err("needs blocks of equal length".to_owned());
         }
-        let roundings = (self.work)(call).roundings;
-        if call.collective.reduces() && is_eight_bit_float(call.dtype) && roundings > 1 && call.world > 1 {
-            return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
+        if call.collective.reduces() && is_eight_bit_float(call.dtype) && call.world > 1 {
+            let roundings = (self.work)(call).roundings;
+            if roundings > 1 {
+                return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
+            }
         }
         Ok(())
     }
