@@ -11,8 +11,9 @@ use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
 use super::recursive_doubling::MAX_SPAN;
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -39,12 +40,25 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (levels, n) = (log2_ceil(call.world) as usize, call.world as f64);
-    let whole = Work::new(call, Pattern::Everyone, levels, levels, levels as f64);
+    let one_block = matches!(call.collective, Collective::Broadcast | Collective::Reduce);
+    let down = matches!(call.collective, Collective::Broadcast | Collective::Scatter);
+    let mut tally = Tally::new(call);
+    for me in 1..call.world {
+        let tree = Tree { world: call.world, root: call.root, me };
+        let Some(parent) = tree.parent() else { continue };
+        let (child, parent) = (tree.rank(me), tree.rank(parent));
+        let (from, to) = if down { (parent, child) } else { (child, parent) };
+        match one_block {
+            true => tally.message(from, to, 1),
+            false => tree.messages(me).iter().for_each(|(_, count)| tally.message(from, to, *count)),
+        }
+    }
+    // As many levels as a rank below n can have bits that are set.
+    let (levels, children) = (call.world.ilog2() as usize, log2_ceil(call.world));
     match call.collective {
-        Collective::Broadcast => whole.copying(1.0),
-        Collective::Reduce => whole.reducing(levels as f64, levels),
-        _ => Work::new(call, Pattern::Everyone, levels, levels, (n - 1.0) / n).copying(0.5),
+        Collective::Broadcast => tally.work(levels, 1).copying(1.0),
+        Collective::Reduce => tally.work(levels, 1).reducing(f64::from(children), levels),
+        _ => tally.work(levels, call.world).copying(1.0 / call.world as f64),
     }
 }
 

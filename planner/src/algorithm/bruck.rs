@@ -13,7 +13,7 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::group::{Group, ahead, behind, log2_ceil};
-use super::runs::{Run, doublings, runs};
+use super::runs::{Run, doublings, in_turn, runs};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, bruck_exchange, only_of_two, serves_all};
 use crate::choose::Work;
@@ -45,16 +45,17 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (steps, n) = (log2_ceil(call.world) as usize, call.world as f64);
+    let n = call.world as f64;
     let mut tally = Tally::new(call);
     match call.collective {
         Collective::AllGather => {
             gathered(call.world, |_| 1, |from, to, blocks| tally.message(from, to, blocks));
-            tally.work(steps, call.world).copying(1.0 / n)
+            tally.work(steps_to_gather(call.world), call.world).copying(1.0 / n)
         }
         Collective::ReduceScatter => {
             scattered(call.world, |from, to, blocks| tally.message(from, to, blocks));
-            tally.work(steps, call.world).reducing((n - 1.0) / n, steps)
+            let rounded = log2_ceil(call.world) as usize;
+            tally.work(steps_to_scatter(call.world), call.world).reducing((n - 1.0) / n, rounded)
         }
         _ => bruck_exchange::work(call),
     }
@@ -96,13 +97,18 @@ pub(super) fn all_gather(
     let (n, me) = (group.len(), group.me);
     for (distance, offsets) in doublings(n) {
         let (to, from) = (behind(me, distance, n), ahead(me, distance, n));
-        for run in runs(to, lacking(&offsets, held(to)), n) {
-            b.send(group.rank(to), channel, place(run.seen_from_ahead(distance)));
-        }
-        for run in runs(me, lacking(&offsets, held(me)), n) {
-            b.recv(group.rank(from), channel, place(run));
+        let sent = runs(to, lacking(&offsets, held(to)), n).map(|run| run.seen_from_ahead(distance));
+        for (sent, kept) in in_turn(sent, runs(me, lacking(&offsets, held(me)), n)) {
+            sent.into_iter().for_each(|run| b.send(group.rank(to), channel, place(run)));
+            kept.into_iter().for_each(|run| b.recv(group.rank(from), channel, place(run)));
         }
     }
+}
+
+/// How many messages of an all_gather wait for one another. What the last step sends may be there before the step before.
+fn steps_to_gather(members: usize) -> usize {
+    let waits = |(distance, offsets): (usize, Range<usize>)| log2_ceil(offsets.end - distance) as usize + 1;
+    doublings(members).map(waits).max().unwrap_or(0)
 }
 
 /// What a member that holds the first `held` blocks lacks of some.
@@ -138,11 +144,10 @@ pub(super) fn reduce_scatter(
     for step in halvings(n) {
         let (to, from) = (ahead(me, step.distance, n), behind(me, step.distance, n));
         let held = |run: Run| if run.offset < step.summed { run.within(sums) } else { own(run) };
-        for run in step.messages(me, n) {
-            b.send(group.rank(to), channel, held(run));
-        }
         let next = if step.distance == 1 { result } else { room(b, me, step.received(), n, &own) };
-        for run in step.messages(from, n) {
+        for (sent, run) in in_turn(step.messages(me, n), step.messages(from, n)) {
+            sent.into_iter().for_each(|run| b.send(group.rank(to), channel, held(run)));
+            let Some(run) = run else { continue };
             let mine = run.seen_from_ahead(step.distance);
             let arrived = b.scratch(own(mine));
             b.recv_partial(group.rank(from), channel, arrived, step.contributions(run.offset, n));
@@ -166,6 +171,21 @@ pub(super) fn scattered(members: usize, mut message: impl FnMut(usize, usize, us
             step.messages(from, members).for_each(|run| message(from, to, run.count));
         }
     }
+}
+
+/// How many messages of a reduce_scatter wait for one another.
+pub(super) fn steps_to_scatter(members: usize) -> usize {
+    // By offset: after how many messages the sum is what a member sends on. From block 0 on nothing wraps round.
+    let mut ready = vec![0; members];
+    for step in halvings(members) {
+        let mut last = 0;
+        for run in step.messages(0, members) {
+            let (from, to) = (run.offset, run.offset - step.distance);
+            last = last.max(1 + ready[from..from + run.count].iter().max().copied().unwrap_or(0));
+            ready[to..to + run.count].iter_mut().for_each(|there| *there = last.max(*there));
+        }
+    }
+    ready[0]
 }
 
 /// The most blocks in any message of a reduce_scatter.

@@ -11,8 +11,9 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
+use super::tally::{Tally, all_pairs};
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -39,15 +40,26 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let (others, n) = (call.world - 1, call.world as f64);
-    let star = Work::new(call, Pattern::Everyone, 1, others, others as f64);
-    let spread = Work::new(call, Pattern::Everyone, 1, others, others as f64 / n);
+    let (others, n) = ((call.world - 1) as f64, call.world as f64);
     match call.collective {
-        Collective::Broadcast => star.copying(1.0),
-        Collective::Reduce => star.reducing(others as f64, 1),
-        Collective::ReduceScatter => spread.reducing(others as f64 / n, 1),
-        _ => spread.copying(1.0 / n),
+        Collective::Broadcast => star(call, 1).copying(1.0),
+        Collective::Reduce => star(call, 1).reducing(others, 1),
+        Collective::Scatter | Collective::Gather => star(call, call.world).copying(1.0 / n),
+        Collective::ReduceScatter => all_pairs(call, 1, 1, 1).reducing(others / n, 1),
+        _ => all_pairs(call, 1, 1, 1).copying(1.0 / n),
     }
+}
+
+/// One message of one chunk, of so many, between the root and every other rank.
+fn star(call: &Call<'_>, chunks: usize) -> Work {
+    let mut tally = Tally::new(call);
+    for peer in (0..call.world).filter(|peer| *peer != call.root) {
+        match call.collective {
+            Collective::Broadcast | Collective::Scatter => tally.message(call.root, peer, 1),
+            _ => tally.message(peer, call.root, 1),
+        }
+    }
+    tally.work(1, chunks)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -7,8 +7,9 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -27,8 +28,12 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let rounds = log2_ceil(call.world) as usize;
-    Work::new(call, Pattern::Everyone, rounds, rounds, 0.0)
+    let rounds = log2_ceil(call.world);
+    let mut tally = Tally::new(call);
+    for round in 0..rounds {
+        (0..call.world).for_each(|rank| tally.message(rank, ahead(rank, 1 << round, call.world), 0));
+    }
+    tally.work(rounds as usize, 1)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

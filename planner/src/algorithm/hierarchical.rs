@@ -17,7 +17,7 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::step::{Step, common_block, layout_of};
-use super::{Algorithm, Call, Layout, ONE_CHANNEL, Pair, only_of_two};
+use super::{Algorithm, Call, Layout, ONE_CHANNEL, Pair, only_of_two, rails};
 use crate::choose::Work;
 use crate::graph::{Builder, Frame};
 use crate::hash::Fnv;
@@ -28,9 +28,16 @@ use crate::topology::Topology;
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "hierarchical",
     doc: "Reduces inside each host by one algorithm, then across hosts by another, and spreads the result inside.",
-    collectives: &[Collective::AllReduce],
+    collectives: &[
+        Collective::AllReduce,
+        Collective::AllGather,
+        Collective::ReduceScatter,
+        Collective::AllToAll,
+    ],
     channels: ONE_CHANNEL,
     pairs: &[
+        Pair { first: "direct", second: "direct" },
+        Pair { first: "direct", second: "bruck" },
         Pair { first: "direct", second: "ring" },
         Pair { first: "direct", second: "recursive_doubling" },
         Pair { first: "direct", second: "two_shot" },
@@ -49,11 +56,15 @@ fn refuses(call: &Call<'_>) -> Option<String> {
     match call.topology.uniform_host_size() {
         _ if hosts < 2 => Some(format!("needs at least 2 hosts, not {hosts}")),
         Some(1) => Some("needs at least 2 ranks on a host, not 1".to_owned()),
+        _ if call.collective != Collective::AllReduce => rails::refuses(call),
         _ => Worlds::new(call.topology).levels(call).err(),
     }
 }
 
 fn layout(call: &Call<'_>) -> Layout {
+    if call.collective != Collective::AllReduce {
+        return rails::layout(call);
+    }
     let worlds = Worlds::new(call.topology);
     let levels = worlds.supported(call);
     let layout = layout_of(levels.shards * levels.shard, &levels.steps());
@@ -64,6 +75,9 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
+    if call.collective != Collective::AllReduce {
+        return rails::work(call);
+    }
     let worlds = Worlds::new(call.topology);
     let levels = worlds.supported(call);
     let shards = f64::from(levels.shards);
@@ -72,6 +86,9 @@ fn work(call: &Call<'_>) -> Work {
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
+    if call.collective != Collective::AllReduce {
+        return rails::build(call, rank, b);
+    }
     let worlds = Worlds::new(call.topology);
     let levels = worlds.supported(call);
     let hosts = call.topology.host_names().len();
@@ -83,17 +100,17 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     let own = [mine as u32 * levels.shard];
 
     let (all, sum) = (first.chunks(BufferKind::Input, shards.clone()), first.chunks(BufferKind::Output, own));
-    first.build(inside.me, b, Frame::of(inside.ranks().to_vec(), all, sum));
+    first.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), all, sum));
     if mine == inside.me {
         b.stage(1);
         let (ranks, held) = (0..hosts).map(|host| (members(host)[mine], members(host).len() as u64)).unzip();
         let sum = levels.outer.chunks(BufferKind::Output, own);
         let frame = Frame { ranks, held, input: sum.clone(), output: sum, channel: 0 };
-        levels.outer.build(call.topology.place(rank).host, b, frame);
+        levels.outer.build(call.topology.place(rank).host, b, &frame);
     }
     b.stage(2);
     let (sum, all) = (last.chunks(BufferKind::Output, own), last.chunks(BufferKind::Output, shards));
-    last.build(inside.me, b, Frame::of(inside.ranks().to_vec(), sum, all));
+    last.build(inside.me, b, &Frame::of(inside.ranks().to_vec(), sum, all));
 }
 
 /// The worlds of the steps: one inside each host, by size, and one of a rank of each host.
@@ -140,6 +157,7 @@ impl Worlds {
             (first.block, last.block) = (levels.shard, levels.shard);
             last.channel = first.next_channel();
         }
+        levels.steps().iter().try_for_each(Step::fits)?;
         Ok(levels)
     }
 

@@ -10,8 +10,9 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -38,11 +39,16 @@ fn is_flat_from_rank_0(call: &Call<'_>) -> bool {
 
 fn work(call: &Call<'_>) -> Work {
     let tree = Tree::new(call.world, call.root, call.root);
-    let (levels, children) = (tree.depth(), tree.children().len());
-    let whole = Work::new(call, Pattern::Everyone, levels, children, children as f64);
+    let mut tally = Tally::new(call);
+    for (child, parent) in tree.edges() {
+        let (from, to) =
+            if call.collective == Collective::Broadcast { (parent, child) } else { (child, parent) };
+        tally.message(from, to, 1);
+    }
+    let levels = tree.depth();
     match call.collective {
-        Collective::Broadcast => whole.copying(1.0),
-        _ => whole.reducing(children as f64, levels),
+        Collective::Broadcast => tally.work(levels, 1).copying(1.0),
+        _ => tally.work(levels, 1).reducing(tree.children().len() as f64, levels),
     }
 }
 
@@ -121,6 +127,14 @@ impl Tree {
     /// Members of the subtree of a member other than the root.
     pub fn size(&self, member: usize) -> usize {
         stride(member).unwrap_or(self.world).min(self.world - member)
+    }
+
+    /// All pairs of a child and its parent, by rank.
+    pub fn edges(&self) -> impl Iterator<Item = (Rank, Rank)> {
+        (1..self.world).filter_map(|me| {
+            let parent = Tree { me, ..*self }.parent()?;
+            Some((self.rank(me), self.rank(parent)))
+        })
     }
 
     /// Levels below the root.

@@ -11,24 +11,32 @@ mod direct;
 mod dissemination;
 mod double_tree;
 mod group;
+mod halving;
+mod halving_doubling;
 mod hierarchical;
 mod knomial;
 mod local;
+mod multi_ring;
 mod neighbour_exchange;
 mod one_shot;
 mod pairwise;
 mod pat;
+mod rails;
 mod recursive_doubling;
 mod recursive_halving;
 mod reduce_broadcast;
 mod ring;
+mod rings;
 mod runs;
 mod scatter_all_gather;
 mod step;
+mod swing;
+mod swing_peers;
 mod tally;
 mod tree;
 mod trees;
 mod two_shot;
+mod uneven_hosts;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 
@@ -169,13 +177,16 @@ pub static ALGORITHMS: &[Algorithm] = &[
     knomial::ALGORITHM,
     chain::ALGORITHM,
     double_tree::ALGORITHM,
+    swing::ALGORITHM,
     scatter_all_gather::ALGORITHM,
     tree::ALGORITHM,
     neighbour_exchange::ALGORITHM,
     bruck::ALGORITHM,
     pat::ALGORITHM,
     recursive_halving::ALGORITHM,
+    halving_doubling::ALGORITHM,
     ring::ALGORITHM,
+    multi_ring::ALGORITHM,
     reduce_broadcast::ALGORITHM,
     hierarchical::ALGORITHM,
 ];

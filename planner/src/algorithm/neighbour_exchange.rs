@@ -10,8 +10,9 @@
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -36,8 +37,15 @@ fn refuses(call: &Call<'_>) -> Option<String> {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (steps, n) = (call.world / 2, call.world as f64);
-    Work::new(call, Pattern::Neighbours, steps, steps, (n - 1.0) / n).copying(1.0 / n)
+    let (steps, n) = (call.world / 2, call.world);
+    let mut tally = Tally::new(call);
+    for rank in 0..2 * steps {
+        // With the partner at steps 0, 2, 4 and so on, with the other neighbour in between.
+        let (with_partner, others) = (steps.div_ceil(2), steps / 2);
+        tally.messages(rank, rank ^ 1, with_partner, 2 * with_partner - 1);
+        tally.messages(rank, neighbour(n, rank, 1), others, 2 * others);
+    }
+    tally.work(steps, n).copying(1.0 / n as f64)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

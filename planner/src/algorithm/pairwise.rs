@@ -6,8 +6,9 @@
 use hcomm_ops::Rank;
 
 use super::group::behind;
+use super::tally::all_pairs;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -26,8 +27,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let (others, n) = (call.world - 1, call.world as f64);
-    Work::new(call, Pattern::Everyone, 1, others, others as f64 / n).copying(1.0 / n)
+    all_pairs(call, 1, 1, 1).copying(1.0 / call.world as f64)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

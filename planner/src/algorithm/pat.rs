@@ -14,6 +14,8 @@
 //! Steps: ceil(lg n). Bytes sent per rank: (n - 1)/n of the full buffer; as many are copied. Any world. reduce_scatter rounds an element
 //! once per step.
 
+use std::ops::Range;
+
 use hcomm_ops::Rank;
 
 use super::group::{ahead, behind, log2_ceil};
@@ -54,10 +56,12 @@ fn work(call: &Call<'_>) -> Work {
                 .for_each(|rank| tally.message(rank, ahead(rank, step.distance, n), message.count as usize));
         }
     }
-    let steps = log2_ceil(n) as usize;
-    let once = (n - 1) as f64 / n as f64;
-    let gathered = tally.work(steps, n);
-    if folds { gathered.reducing(once, steps).copying(once) } else { gathered.copying(1.0) }
+    let part = |blocks: usize| blocks as f64 / n as f64;
+    if folds {
+        let work = tally.work(trees.sums_wait(), n).copying(part(trees.packed()));
+        return work.reducing(part(n - 1), log2_ceil(n) as usize);
+    }
+    tally.work(trees.blocks_wait(), n).copying(part(trees.copied()))
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
@@ -73,11 +77,14 @@ fn all_gather(b: &mut Builder, trees: &Trees, rank: Rank) {
     let block = |offset: usize| Span::output(behind(rank, offset, n) as u32);
     let held = trees.scratch(b, block);
     b.copy(Span::input(0), block(0));
-    b.copy(Span::input(0), held.part(0, 1));
+    if trees.own_is_joined() {
+        b.copy(Span::input(0), held.part(0, 1));
+    }
     for step in &trees.steps {
         let (to, from) = (ahead(rank, step.distance, n), behind(rank, step.distance, n));
         for message in step.messages(trees, false) {
-            b.send(to, 0, held.part(message.near, message.count));
+            let alone = (message.near, message.count) == (0, 1);
+            b.send(to, 0, if alone { Span::input(0) } else { held.part(message.near, message.count) });
             b.recv(from, 0, held.part(message.far, message.count));
         }
     }
@@ -95,11 +102,8 @@ fn reduce_scatter(b: &mut Builder, trees: &Trees, rank: Rank) {
     }
     for step in trees.steps.iter().rev() {
         let (to, from) = (behind(rank, step.distance, n), ahead(rank, step.distance, n));
-        let messages: Vec<Message> = step.messages(trees, true).collect();
-        for message in &messages {
+        for message in step.messages(trees, true) {
             b.send(to, 0, sums.part(message.far, message.count));
-        }
-        for message in messages {
             let kept = sums.part(message.near, message.count);
             let arrived = b.scratch(kept);
             b.recv_partial(from, 0, arrived, message.contributions);
@@ -148,6 +152,47 @@ impl Trees {
         trees
     }
 
+    /// How many messages wait for one another in an all_gather.
+    fn blocks_wait(&self) -> usize {
+        let mut ready = vec![0; self.offsets.len()];
+        for step in &self.steps {
+            step.wait(self, false, &mut ready, Message::near, Message::far);
+        }
+        ready.into_iter().max().unwrap_or(0)
+    }
+
+    /// How many messages wait for one another in a reduce_scatter.
+    fn sums_wait(&self) -> usize {
+        let mut ready = vec![0; self.offsets.len()];
+        for step in self.steps.iter().rev() {
+            step.wait(self, true, &mut ready, Message::far, Message::near);
+        }
+        ready[0]
+    }
+
+    /// Blocks that an all_gather copies on a rank: its own, and those that have come, or leave, in company. What travels alone
+    /// passes from message to message and to its place at once.
+    fn copied(&self) -> usize {
+        let messages = self.steps.iter().flat_map(|step| step.messages(self, false));
+        let joined: Vec<Message> = messages.filter(|message| message.count > 1).collect();
+        1 + usize::from(self.own_is_joined())
+            + joined.iter().map(|message| message.count as usize).sum::<usize>()
+    }
+
+    /// Whether a message of an all_gather brings a rank's own block with others.
+    fn own_is_joined(&self) -> bool {
+        let mut messages = self.steps.iter().flat_map(|step| step.messages(self, false));
+        messages.any(|message| message.near == 0 && message.count > 1)
+    }
+
+    /// Blocks that a reduce_scatter copies on a rank: all but those that leave alone, with nothing folded in before.
+    fn packed(&self) -> usize {
+        let n = self.offsets.len();
+        let messages = self.steps.iter().flat_map(|step| step.messages(self, true));
+        let alone = messages.filter(|message| message.count == 1 && message.contributions == 1).count();
+        if n == 2 { 0 } else { n - alone }
+    }
+
     /// Scratch for the block at every offset, in their order.
     fn scratch(&self, b: &mut Builder, block: impl Fn(usize) -> Span) -> Span {
         let rooms: Vec<Span> = self.offsets.iter().map(|offset| b.scratch(block(*offset))).collect();
@@ -156,6 +201,22 @@ impl Trees {
 }
 
 impl Step {
+    /// Notes, by place, after how many messages blocks are there, those of one step passing in order.
+    fn wait(
+        &self,
+        trees: &Trees,
+        folds: bool,
+        ready: &mut [usize],
+        from: fn(Message) -> Range<usize>,
+        to: fn(Message) -> Range<usize>,
+    ) {
+        let mut last = 0;
+        for message in self.messages(trees, folds) {
+            last = last.max(1 + ready[from(message)].iter().max().copied().unwrap_or(0));
+            ready[to(message)].iter_mut().for_each(|there| *there = last.max(*there));
+        }
+    }
+
     /// Its messages: cut where the near end's blocks do not lie side by side, to what a message may hold, and, where they are
     /// folded, so that contributions of one rank travel apart from sums.
     fn messages(&self, trees: &Trees, folds: bool) -> impl Iterator<Item = Message> + use<> {
@@ -180,6 +241,16 @@ impl Step {
             far += 1;
         }
         messages.into_iter()
+    }
+}
+
+impl Message {
+    fn near(self) -> Range<usize> {
+        self.near as usize..(self.near + self.count) as usize
+    }
+
+    fn far(self) -> Range<usize> {
+        self.far as usize..(self.far + self.count) as usize
     }
 }
 

@@ -9,6 +9,7 @@
 use hcomm_ops::Rank;
 
 use super::group::power_of_two_below;
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
 use crate::choose::{Pattern, Work};
 use crate::graph::Builder;
@@ -48,8 +49,12 @@ fn layout(call: &Call<'_>) -> Layout {
 fn work(call: &Call<'_>) -> Work {
     let steps = call.world.ilog2() as usize;
     if call.collective == Collective::AllGather {
-        let n = call.world as f64;
-        return Work::new(call, Pattern::Everyone, steps, steps, (n - 1.0) / n).copying(1.0 / n);
+        let mut tally = Tally::new(call);
+        for bit in (0..steps).map(|step| 1 << step) {
+            let messages = usize::div_ceil(bit, MAX_SPAN);
+            (0..call.world).for_each(|rank| tally.messages(rank, rank ^ bit, messages, bit));
+        }
+        return tally.work(steps, call.world).copying(1.0 / call.world as f64);
     }
     let folding = usize::from(!call.world.is_power_of_two());
     let (steps, folds) = (steps + 2 * folding, steps + folding);

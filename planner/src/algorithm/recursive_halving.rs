@@ -13,7 +13,7 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::recursive_doubling::Fold;
-use super::runs::pieces;
+use super::runs::{in_turn, pieces};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -57,11 +57,11 @@ fn work(call: &Call<'_>) -> Work {
         }
     }
     let folding = usize::from(fold.excess > 0);
-    let steps = fold.core.ilog2() as usize;
+    let folds = folding + fold.core.ilog2() as usize;
     // Whoever is at place 0 folds most: the low places stand for two ranks.
     let kept: usize = fold.halvings().map(|halving| fold.blocks(0, halving).len()).sum();
     let folded = (kept + folding * n) as f64 / n as f64;
-    tally.work(steps + 2 * folding, n).reducing(folded, steps + folding)
+    tally.work(fold.steps(), n).reducing(folded, folds)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
@@ -94,11 +94,10 @@ fn halve(b: &mut Builder, fold: &Fold, index: usize, mut held: Span, results: &[
         let other = index ^ halving;
         let (peer, mine) = (fold.rank(other), fold.blocks(index, halving));
         let part = |run: &Range<usize>| held.part((run.start - first) as u32, run.len() as u32);
-        for run in fold.messages(other, halving) {
-            b.send(peer, 0, part(&run));
-        }
         let sums = if halving == 1 { held } else { b.scratch(part(&mine)) };
-        for run in fold.messages(index, halving) {
+        for (sent, kept) in in_turn(fold.messages(other, halving), fold.messages(index, halving)) {
+            sent.into_iter().for_each(|run| b.send(peer, 0, part(&run)));
+            let Some(run) = kept else { continue };
             let (own, at) = (part(&run), run.start - mine.start);
             let arrived = b.scratch(own);
             b.recv_partial(peer, 0, arrived, fold.folded(other, halving));
@@ -132,6 +131,18 @@ impl Fold {
         let most = if halving == 1 { 1 } else { MAX_SPAN as usize };
         let Range { start, end } = self.blocks(index, halving);
         (start..end).step_by(most).map(move |at| at..end.min(at + most))
+    }
+
+    /// How many messages wait for one another.
+    fn steps(&self) -> usize {
+        let mut ready: Vec<usize> = (0..self.core).map(|place| usize::from(place < self.excess)).collect();
+        for halving in self.halvings() {
+            let before = ready.clone();
+            let waits = |place: usize| before[place].max(1 + before[place ^ halving]);
+            ready = (0..self.core).map(waits).collect();
+        }
+        let back = |place: usize| ready[place] + usize::from(place < self.excess);
+        (0..self.core).map(back).max().unwrap_or(0)
     }
 
     /// How many ranks' inputs the sums have in them that the rank at `index` holds before a step.

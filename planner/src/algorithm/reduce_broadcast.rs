@@ -31,7 +31,9 @@ fn steps<'a>(call: &Call<'a>) -> Result<[Step<'a>; 2], String> {
     let up = Step::new(pair.first, call.part(Collective::Reduce, 0, call.topology))?;
     let down = Step::new(pair.second, call.part(Collective::Broadcast, 0, call.topology))?;
     let parts = common_block(&[up, down]);
-    Ok([up.over(parts), down.over(parts).on_channel(up.next_channel())])
+    let steps = [up.over(parts), down.over(parts).on_channel(up.next_channel())];
+    steps.iter().try_for_each(Step::fits)?;
+    Ok(steps)
 }
 
 fn supported<'a>(call: &Call<'a>) -> [Step<'a>; 2] {
@@ -58,7 +60,7 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
         let ranks = (0..call.world).collect();
         Frame::of(ranks, step.chunks(from, [0]), step.chunks(BufferKind::Output, [0]))
     };
-    up.build(rank, b, frame(&up, BufferKind::Input));
+    up.build(rank, b, &frame(&up, BufferKind::Input));
     b.stage(1);
-    down.build(rank, b, frame(&down, BufferKind::Output));
+    down.build(rank, b, &frame(&down, BufferKind::Output));
 }

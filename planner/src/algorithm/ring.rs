@@ -9,9 +9,10 @@
 
 use hcomm_ops::Rank;
 
-use super::group::{Group, behind};
+use super::group::{Group, ahead, behind};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -37,14 +38,14 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (steps, n) = (call.world - 1, call.world as f64);
-    let once = steps as f64 / n;
+    let (steps, n) = (call.world - 1, call.world);
+    let times = if call.collective == Collective::AllReduce { 2 } else { 1 };
+    let mut tally = Tally::new(call);
+    (0..n).for_each(|rank| tally.messages(rank, ahead(rank, 1, n), times * steps, times * steps));
+    let work = tally.work(times * steps, n);
     match call.collective {
-        Collective::AllGather => Work::new(call, Pattern::Neighbours, steps, steps, once).copying(1.0 / n),
-        Collective::ReduceScatter => {
-            Work::new(call, Pattern::Neighbours, steps, steps, once).reducing(once, steps)
-        }
-        _ => Work::new(call, Pattern::Neighbours, 2 * steps, 2 * steps, 2.0 * once).reducing(once, steps),
+        Collective::AllGather => work.copying(1.0 / n as f64),
+        _ => work.reducing(steps as f64 / n as f64, steps),
     }
 }
 

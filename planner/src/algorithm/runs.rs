@@ -53,6 +53,18 @@ pub(super) fn pieces(span: Span, most: u32) -> impl Iterator<Item = Span> {
     (0..span.count).step_by(most as usize).map(move |at| span.part(at, (span.count - at).min(most)))
 }
 
+/// What is sent and what is received, in turn, so that neither gets far ahead of the other.
+pub(super) fn in_turn<T>(
+    sent: impl IntoIterator<Item = T>,
+    received: impl IntoIterator<Item = T>,
+) -> impl Iterator<Item = (Option<T>, Option<T>)> {
+    let (mut sent, mut received) = (sent.into_iter().fuse(), received.into_iter().fuse());
+    std::iter::from_fn(move || match (sent.next(), received.next()) {
+        (None, None) => None,
+        both => Some(both),
+    })
+}
+
 /// The distances 1, 2, 4 and so on below `blocks`, each with the offsets at twice to once that distance, the end cut off.
 pub(super) fn doublings(blocks: usize) -> impl DoubleEndedIterator<Item = (usize, Range<usize>)> {
     let steps = super::group::log2_ceil(blocks);

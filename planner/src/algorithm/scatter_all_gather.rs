@@ -13,7 +13,7 @@ use hcomm_ops::Rank;
 use super::binomial::Tree;
 use super::bruck;
 use super::group::{Group, ahead, log2_ceil};
-use super::runs::{Run, pieces};
+use super::runs::{Run, doublings, pieces};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -54,13 +54,38 @@ fn work(call: &Call<'_>) -> Work {
     }
     let message = |from, to, chunks| tally.message(rank(from), rank(to), chunks);
     let once = (n - 1) as f64 / n as f64;
+    // A tree has as many levels as a member can have bits that are set.
+    let levels = n.ilog2() as usize;
     if down {
         bruck::gathered(n, size, message);
-        tally.work(2 * steps, n).copying(1.0)
+        tally.work(waits(n), n).copying(1.0)
     } else {
         bruck::scattered(n, message);
-        tally.work(2 * steps, n).reducing(once, steps)
+        tally.work(bruck::steps_to_scatter(n) + levels, n).reducing(once, steps)
     }
+}
+
+/// How many messages of a broadcast wait for one another.
+fn waits(n: usize) -> usize {
+    // By member: what it has of the blocks from its own on, as ends of runs, and after how many messages.
+    let tree = Tree::new(n, 0, 0);
+    let scattered = |member: usize| vec![(tree.size(member), member.count_ones() as usize)];
+    let mut runs: Vec<Vec<(usize, usize)>> = (0..n).map(scattered).collect();
+    for (distance, offsets) in doublings(n) {
+        for member in 0..n {
+            let lacking = offsets.start.max(tree.size(member))..offsets.end;
+            if lacking.is_empty() {
+                continue;
+            }
+            let (from, to) = (lacking.start - distance, lacking.end - distance);
+            let theirs = &runs[ahead(member, distance, n)];
+            let begins = [0].into_iter().chain(theirs.iter().map(|(end, _)| *end));
+            let needed = theirs.iter().zip(begins).filter(|((end, _), begin)| *end > from && *begin < to);
+            let last = needed.map(|((_, waits), _)| *waits).max().unwrap_or(0);
+            runs[member].push((lacking.end, last + 1));
+        }
+    }
+    runs.iter().flatten().map(|(_, waits)| *waits).max().unwrap_or(0)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

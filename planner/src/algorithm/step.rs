@@ -100,12 +100,35 @@ impl<'a> Step<'a> {
         blocks.into_iter().flat_map(cut).collect()
     }
 
-    /// Writes the program of member `me`; the frame's channel is the step's.
-    pub fn build(&self, me: usize, b: &mut Builder, frame: Frame) {
-        b.within(Frame { channel: self.channel, ..frame }, |b| match self.call.world {
-            1 => local::build(b),
-            _ => (self.algorithm.build)(&self.call, me, b),
-        });
+    /// Whether its messages stay short enough in the whole.
+    ///
+    /// # Errors
+    /// How long they would be.
+    pub fn fits(&self) -> Result<(), String> {
+        let own = self.layout();
+        let longest = own.span_chunks * (self.block / own.parts);
+        if own.span_chunks == 1 || longest <= MAX_SPAN {
+            return Ok(());
+        }
+        let (name, limit) = (self.algorithm.name, MAX_SPAN);
+        Err(format!("would make '{name}' send messages of {longest} chunks; the limit is {limit}"))
+    }
+
+    /// Writes the program of member `me`; the frame's channel is the step's. Where a chunk of the step is longer than a message
+    /// may be, the program is written several times, for a piece of every chunk each.
+    pub fn build(&self, me: usize, b: &mut Builder, frame: &Frame) {
+        let longest = frame.input.iter().chain(&frame.output).map(|chunk| chunk.count).max().unwrap_or(0);
+        for at in (0..longest).step_by(MAX_SPAN as usize) {
+            let cut = |chunk: &Span| chunk.part(at, (longest - at).min(MAX_SPAN));
+            let (input, output) =
+                (frame.input.iter().map(cut).collect(), frame.output.iter().map(cut).collect());
+            b.within(Frame { input, output, channel: self.channel, ..frame.clone() }, |b| {
+                match self.call.world {
+                    1 => local::build(b),
+                    _ => (self.algorithm.build)(&self.call, me, b),
+                }
+            });
+        }
     }
 }
 

@@ -7,8 +7,9 @@
 use hcomm_ops::Rank;
 
 use super::knomial::Tree;
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -28,8 +29,12 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 
 fn work(call: &Call<'_>) -> Work {
     let tree = Tree::new(call.world, 0, 0);
-    // The root hears from its children and releases them; a rank in between talks to its parent too, but has fewer.
-    Work::new(call, Pattern::Everyone, 2 * tree.depth(), tree.children().len(), 0.0)
+    let mut tally = Tally::new(call);
+    for (child, parent) in tree.edges() {
+        tally.message(child, parent, 0);
+        tally.message(parent, child, 0);
+    }
+    tally.work(2 * tree.depth(), 1)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -38,6 +38,11 @@ impl Trees {
         Trees { members }
     }
 
+    /// How many members there are.
+    pub fn members(self) -> usize {
+        self.members
+    }
+
     /// The member at the root of tree 0 or 1.
     pub fn root(self, tree: usize) -> usize {
         self.member(tree, 0)

@@ -5,7 +5,7 @@ use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 
 use super::frame::Entered;
 use super::hazard::Hazards;
-use super::{End, Frame, From, Graph, Hazard, Holds, Op, Team, To};
+use super::{End, Frame, From, Graph, Hazard, Holds, MAX_SPAN, Op, Team, To};
 use crate::buffers::BlockCounts;
 use crate::hash::Map;
 use crate::plan::{Direction, Span};
@@ -24,9 +24,9 @@ pub(crate) struct Builder {
     /// The frames that are being written in, the innermost last.
     frames: Vec<Entered>,
     /// The plan's number of each stage that was named outside of all frames.
-    stages: Vec<u8>,
-    stage: u8,
-    last_stage: u8,
+    stages: Vec<u16>,
+    stage: u16,
+    last_stage: u16,
     /// Edges of the operation being added; kept to reuse its room.
     edges: Vec<(u32, Hazard)>,
 }
@@ -106,7 +106,7 @@ impl Builder {
     /// Receives into `span` what no reduction is to read.
     pub fn recv(&mut self, peer: Rank, index: u8, span: Span) {
         let team = self.team();
-        self.recv_partial(peer, index, span, self.graph.teams[usize::from(team)].members);
+        self.recv_partial(peer, index, span, self.graph.teams[team as usize].members);
     }
 
     /// Receives into `span` a value with `contributions` ranks' inputs in it; if that is one, the peer's.
@@ -144,7 +144,7 @@ impl Builder {
 
     /// A frame in the terms of the plan.
     fn entered(&mut self, frame: Frame) -> Entered {
-        let around = self.graph.teams[usize::from(self.team())];
+        let around = self.graph.teams[self.team() as usize];
         let members = frame.ranks.len() as u64;
         let completes = around.completes && frame.held.iter().sum::<u64>() == around.members;
         self.graph.teams.push(Team { members, completes });
@@ -160,7 +160,7 @@ impl Builder {
             channel: self.end(0, frame.channel).index,
             held: frame.held,
         };
-        Entered::new(frame, raw, self.graph.teams.len() as u8 - 1, self.stage)
+        Entered::new(frame, raw, self.graph.teams.len() as u32 - 1, self.stage)
     }
 
     /// The one run of the plan that a span stands for.
@@ -171,7 +171,7 @@ impl Builder {
         Span { count, ..runs[0] }
     }
 
-    fn team(&self) -> u8 {
+    fn team(&self) -> u32 {
         self.frames.last().map_or(0, |frame| frame.team)
     }
 
@@ -198,6 +198,7 @@ impl Builder {
     }
 
     fn add(&mut self, sources: &[From], sink: To, extent: Span) {
+        debug_assert!(extent.count <= MAX_SPAN, "{extent:?} does not fit a message");
         let op = self.graph.ops.node_count() as u32;
         self.edges.clear();
         let edges = &mut self.edges;

@@ -3,7 +3,6 @@
 
 use hcomm_ops::Rank;
 
-use super::MAX_SPAN;
 use crate::plan::Span;
 use crate::shape::BufferKind;
 
@@ -15,8 +14,8 @@ pub(crate) struct Frame {
     pub ranks: Vec<Rank>,
     /// How many ranks' inputs each member's contribution has in it.
     pub held: Vec<u64>,
-    /// Where each chunk of the input lies: a run of one or more chunks, as many for every chunk. May be empty where the
-    /// member has no input.
+    /// Where each chunk of the input lies: a run of one or more chunks, as many for every chunk, which a message can hold.
+    /// May be empty where the member has no input.
     pub input: Vec<Span>,
     /// Where each chunk of the output lies.
     pub output: Vec<Span>,
@@ -32,9 +31,9 @@ pub(super) struct Entered {
     pub scratch: Vec<Span>,
     /// By member: its contribution is one rank's input.
     pub raw: Vec<bool>,
-    pub team: u8,
+    pub team: u32,
     /// The plan's number of each of its own stages.
-    pub stages: Vec<u8>,
+    pub stages: Vec<u16>,
     /// Chunks that follow one another do so in the plan too, so that longer messages can be.
     joins: bool,
 }
@@ -47,7 +46,7 @@ impl Frame {
 }
 
 impl Entered {
-    pub fn new(frame: Frame, raw: Vec<bool>, team: u8, stage: u8) -> Entered {
+    pub fn new(frame: Frame, raw: Vec<bool>, team: u32, stage: u16) -> Entered {
         let follows = |pair: &[Span]| {
             pair[0].buffer == pair[1].buffer && pair[0].first + pair[0].count == pair[1].first
         };
@@ -55,7 +54,7 @@ impl Entered {
         Entered { frame, scratch: Vec::new(), raw, team, stages: vec![stage], joins }
     }
 
-    /// The spans of the plan that a span stands for, in order, none longer than a message may be.
+    /// The spans of the plan that a span stands for, in order.
     pub fn runs(&self, span: Span) -> Vec<Span> {
         let chunks = match span.buffer {
             BufferKind::Input => &self.frame.input,
@@ -64,13 +63,8 @@ impl Entered {
         };
         let chunks = &chunks[span.first as usize..(span.first + span.count) as usize];
         match chunks {
-            [first, ..] if self.joins => cut(Span { count: first.count * span.count, ..*first }).collect(),
-            _ => chunks.iter().flat_map(|chunk| cut(*chunk)).collect(),
+            [first, ..] if self.joins => vec![Span { count: first.count * span.count, ..*first }],
+            _ => chunks.to_vec(),
         }
     }
-}
-
-/// Cuts a span to what a message may hold.
-fn cut(span: Span) -> impl Iterator<Item = Span> {
-    (0..span.count).step_by(MAX_SPAN as usize).map(move |at| span.part(at, (span.count - at).min(MAX_SPAN)))
 }

@@ -36,7 +36,7 @@ pub(crate) enum Holds {
     /// One rank's input.
     Raw,
     /// A fold, or a part of one, within a team: of how many of its members' contributions.
-    Sum { team: u8, members: u64 },
+    Sum { team: u32, members: u64 },
 }
 
 /// Who folds together: all ranks, or those that carry out a part of the plan.
@@ -103,9 +103,9 @@ pub(crate) struct Op {
     pub extent: Span,
     pub finish: bool,
     /// Operations of different stages are never fused, so that their lanes may be on different tiles.
-    pub stage: u8,
+    pub stage: u16,
     /// Into [`Graph::teams`].
-    pub team: u8,
+    pub team: u32,
     pub lane: u32,
 }
 

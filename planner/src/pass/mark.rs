@@ -15,7 +15,7 @@ pub(super) fn mark(graph: &mut Graph) {
     let mut held = Held::new(graph);
     for at in graph.program() {
         let op = &mut graph.ops[at];
-        let (number, team) = (op.team, graph.teams[usize::from(op.team)]);
+        let (number, team) = (op.team, graph.teams[op.team as usize]);
         let values: Vec<Holds> = op.sources.iter().map(|source| held.by(source)).collect();
         let members = values.iter().map(|value| value.members_of(number)).sum();
         let folds = values.len() > 1;
@@ -34,7 +34,7 @@ pub(super) fn mark(graph: &mut Graph) {
 
 impl Holds {
     /// Contributions of members of a team.
-    fn members_of(self, team: u8) -> u64 {
+    fn members_of(self, team: u32) -> u64 {
         match self {
             Holds::Sum { team: of, members } if of == team => members,
             _ => 1,

@@ -17,6 +17,8 @@ mod result;
 mod structure;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work_tests;
 
 pub use error::{At, Chain, VerifyError};
 

@@ -27,12 +27,18 @@ struct Pinned {
 /// Bytes of the longest algorithm name that is taken.
 const LONGEST_NAME: usize = 64;
 
+/// So many pins at most: what all ranks agree on stays short.
+const MOST_PINS: usize = 256;
+
 impl AlgorithmPins {
     /// Reads `all_reduce=hierarchical(direct,ring),all_gather@64KB..1MB=direct`; the empty text pins nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let parts = split(text).into_iter().map(str::trim).filter(|_| !text.trim().is_empty());
         let mut pins = parts.map(Pinned::read).collect::<Option<Vec<_>>>()?;
         pins.sort();
+        if pins.len() > MOST_PINS {
+            return None;
+        }
         let is_distinct = |(i, pin): (usize, &Pinned)| !pins[..i].iter().any(|other| pin.rivals(other));
         pins.iter().enumerate().all(is_distinct).then_some(AlgorithmPins { pins })
     }
@@ -75,8 +81,7 @@ impl Pinned {
             None => (target, (0, u64::MAX)),
         };
         let algorithm = algorithm.trim();
-        let is_word = |c: char| c.is_ascii_alphanumeric() || "_-:(,)/".contains(c);
-        let is_name = (1..=LONGEST_NAME).contains(&algorithm.len()) && algorithm.chars().all(is_word);
+        let is_name = algorithm.len() <= LONGEST_NAME && is_name(algorithm);
         let (from_bytes, to_bytes) = range;
         let collective = collective.trim().parse().ok()?;
         is_name.then(|| Pinned { collective, from_bytes, to_bytes, algorithm: algorithm.into() })
@@ -101,6 +106,18 @@ impl Pinned {
         let range = if self.is_for_all() { String::new() } else { format!("@{from}..{to}") };
         format!("{collective}{range}={algorithm}")
     }
+}
+
+/// `NAME`, `NAME(FIRST,SECOND)`, and either with `:CHANNELS` and `/TILE` after it.
+fn is_name(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_letter);
+    let (text, tile) = text.rsplit_once('/').unwrap_or((text, "1"));
+    let (text, channels) = text.rsplit_once(':').unwrap_or((text, "1"));
+    let (name, pair) = text.split_once('(').unwrap_or((text, "first,second)"));
+    let pair = pair.strip_suffix(')').and_then(|pair| pair.split_once(','));
+    let are_words = [name, channels, tile].into_iter().all(is_word);
+    are_words && pair.is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
 
 /// `64KB..1MB`, of which either may be left out: not below the first, and below the second.
@@ -193,6 +210,10 @@ mod tests {
             "all_reduce=ring,all_reduce=tree",
             "all_reduce=a b",
             "all_reduce=a(b",
+            "all_reduce=a(b)",
+            "all_reduce=a(b,)",
+            "all_reduce=ring:",
+            "all_reduce=ring/",
             "all_reduce@=ring",
             "all_reduce@1MB=ring",
             "all_reduce@1MB..1MB=ring",
