@@ -2,8 +2,8 @@
 
 use hcomm_ops::Rank;
 
-use crate::algorithm::{Pair, Variant};
-use crate::choose::{Basis, Candidate, Choice, Costs, PinError};
+use crate::algorithm::{Call, Pair, Variant};
+use crate::choose::{Basis, Candidate, Choice, Costs, Pin, PinError, check};
 use crate::compile::{PlanError, candidate, compile};
 use crate::plan::Plan;
 use crate::request::{Collective, Request};
@@ -83,6 +83,21 @@ impl Planner {
     /// As [`Planner::candidate`].
     pub fn key(&self, request: &Request) -> Result<PlanKey, PlanError> {
         Ok(PlanKey::of(request, &self.candidate(request)?))
+    }
+
+    /// Most bytes of one message in a call of a request by a given plan.
+    pub fn tile_bytes(&self, request: &Request, plan: &Plan) -> u64 {
+        let world = self.topology.world();
+        let call = Call::new(request, world, &self.topology);
+        self.choice.tile_bytes((&plan.algorithm, plan.id), &call, request.full_bytes(world))
+    }
+
+    /// Checks a pin as [`Planner::with`] does those of its basis.
+    ///
+    /// # Errors
+    /// Where it cannot be followed.
+    pub fn check_pin(&self, pin: &Pin, deterministic: bool) -> Result<(), PinError> {
+        check(pin, &self.topology, deterministic)
     }
 
     /// Compiles rank `rank`'s plan of a request.

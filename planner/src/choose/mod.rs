@@ -25,7 +25,7 @@ pub use explain::explain;
 pub use fit::{Sample, fit};
 pub use model::{Contender, Model, Prediction, USUAL_SLOT_BYTES};
 pub use pin::{Pin, PinError};
-pub use thresholds::{Threshold, Thresholds, Why, sizes};
+pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
 pub use tuning::{Curve, LinkKind, Tuning, TuningError};
 pub use work::{Pattern, PerLink, Work};
 
@@ -33,6 +33,7 @@ use std::collections::HashMap;
 
 use crate::algorithm::Call;
 use crate::compile::{PlanError, unsupported};
+use crate::freeze::id_of;
 use crate::request::Collective;
 use crate::topology::Topology;
 use class::Class;
@@ -95,13 +96,32 @@ impl Choice {
         bytes: Option<u64>,
     ) -> Result<Candidate, PlanError> {
         let named: Vec<Candidate> = AlgorithmName::parse(name)?.candidates(self.model.tiles()).collect();
-        let able = named.iter().filter(|candidate| candidate.supports(call).is_ok());
-        let contenders: Vec<Contender<'_>> = able.map(|able| self.model.contender(*able, call)).collect();
-        let bytes = bytes.unwrap_or(0);
-        match cheapest(&contenders, |contender| contender.predict(bytes).time_ns()) {
-            Some(contender) => Ok(contender.candidate),
-            None => Err(refusal(name, named.first(), call)),
-        }
+        let able = named.iter().copied().filter(|candidate| candidate.supports(call).is_ok());
+        self.cheapest(able, call, bytes).ok_or_else(|| refusal(name, named.first(), call))
+    }
+
+    /// Most bytes of one message in a call by a plan of that name and id: what a call that gets this plan by itself has, where there
+    /// is one.
+    pub fn tile_bytes(&self, (name, id): (&str, u64), call: &Call<'_>, bytes: Option<u64>) -> u64 {
+        let Ok(name) = AlgorithmName::parse(name) else { return Candidate::WHOLE_SLOT };
+        let is_plan = |candidate: &Candidate| {
+            candidate.supports(call).is_ok() && id_of(candidate.algorithm, &candidate.apply(call)) == id
+        };
+        let same = name.candidates(self.model.tiles()).filter(is_plan);
+        self.cheapest(same, call, bytes).map_or(Candidate::WHOLE_SLOT, |candidate| candidate.tile_bytes)
+    }
+
+    /// The cheapest of some candidates that can serve a call.
+    fn cheapest(
+        &self,
+        able: impl Iterator<Item = Candidate>,
+        call: &Call<'_>,
+        bytes: Option<u64>,
+    ) -> Option<Candidate> {
+        let contenders: Vec<Contender<'_>> = able.map(|able| self.model.contender(able, call)).collect();
+        let at = compared_at(bytes.unwrap_or(0));
+        let cheapest = cheapest(&contenders, |contender| contender.predict(at).time_ns());
+        cheapest.map(|contender| contender.candidate)
     }
 
     /// The table for calls like this one.
@@ -136,7 +156,10 @@ impl Choice {
 }
 
 /// Whether a pin can be followed at all: by plain calls.
-fn check(pin: &Pin, topology: &Topology, deterministic: bool) -> Result<(), PinError> {
+///
+/// # Errors
+/// Where it names no algorithm, or one that cannot serve its collective.
+pub fn check(pin: &Pin, topology: &Topology, deterministic: bool) -> Result<(), PinError> {
     let failed = |cause: PlanError| PinError { pin: pin.clone(), cause };
     let named: Vec<Candidate> =
         pin.name().map_err(|error| failed(error.into()))?.candidates(&[Candidate::WHOLE_SLOT]).collect();

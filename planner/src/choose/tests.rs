@@ -142,6 +142,27 @@ fn a_pin_of_a_tile_is_that_tile() {
 }
 
 #[test]
+fn a_plan_by_itself_has_the_tiles_of_a_call_that_gets_it() {
+    let planner = crate::Planner::with(Topology::single_host(8), &Basis::default()).expect("no pins");
+    let mut seen = std::collections::BTreeSet::new();
+    for collective in Collective::ALL.into_iter().filter(|c| *c != Collective::Barrier) {
+        for candidate in Candidate::all() {
+            for count in [0, 1000, 30_000, 1_000_000, 7_000_000] {
+                let free = Request::new(collective, DType::F32, ReduceOp::Sum, count);
+                let named = free.clone().with_algorithm(&candidate.to_string());
+                for request in [free, named] {
+                    let Ok(chosen) = planner.candidate(&request) else { continue };
+                    let plan = planner.compile(&request, 0).expect("it has a candidate");
+                    assert_eq!(planner.tile_bytes(&request, &plan), chosen.tile_bytes, "{request:?}");
+                    seen.insert(chosen.tile_bytes);
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 1, "the tiles are all the same");
+}
+
+#[test]
 fn pins_that_cannot_be_followed_are_errors_that_say_what_could() {
     let refused = |topology: &Topology, basis: &Basis, expected: &[&str]| {
         let error = Choice::with(topology, basis).expect_err(expected[0]).to_string();
@@ -249,12 +270,13 @@ fn fixed_tiles_are_left_alone() {
 
 /// Worked out by hand; every machine comes to exactly this.
 #[test]
-fn a_ring_over_four_hosts_of_eight_is_predicted() {
-    let topology = Topology::hosts(4, 8);
+fn a_ring_over_eight_hosts_is_predicted() {
+    let topology = Topology::hosts(8, 1);
     let choice = Choice::with(&topology, &Basis::default()).expect("no pins");
     let ring = Candidate::all().find(|c| c.algorithm.name == "ring").expect("a ring");
     let contender = choice.model().contender(ring, &call(Collective::AllReduce, &topology));
-    let (steps, bytes, folded) =
-        (62.0 * (20_000.0 + 3_000.0), 62.0 / 32.0 * 1e6 * 0.5, 31.0 / 32.0 * 1e6 * 0.03);
-    assert_eq!(contender.predict(1_000_000).time_ns(), steps + bytes + folded);
+    // Each of the 8 chunks is cut into two tiles.
+    let waiting = 14.0 * 20_000.0 + 2.0 * 14.0 * 3_000.0 + 14.0 * 5_000.0;
+    let moving = 14.0 / 8.0 * 1e6 * 0.5 + 7.0 / 8.0 * 1e6 * 0.03;
+    assert_eq!(contender.predict(1_000_000).time_ns(), waiting + moving);
 }

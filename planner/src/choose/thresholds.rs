@@ -42,11 +42,25 @@ pub(super) struct Pinned<'a> {
     pub contenders: Vec<Contender<'a>>,
 }
 
+/// The octaves in which sizes are told apart: from 8 bytes to 16 GiB.
+const OCTAVES: std::ops::Range<u32> = 3..34;
+
 /// Sizes at which the candidates are compared: four to the octave, up to 16 GiB.
 pub fn sizes() -> impl Iterator<Item = u64> {
-    const OCTAVES: std::ops::Range<u32> = 3..34;
     let quarters = |octave: u32| (4..8).map(move |quarter| (1_u64 << octave) / 4 * quarter);
     std::iter::once(0).chain(OCTAVES.flat_map(quarters)).chain([1 << OCTAVES.end])
+}
+
+/// The largest of [`sizes`] that is not above a size: the one at which it is decided.
+pub fn compared_at(bytes: u64) -> u64 {
+    match bytes.checked_ilog2() {
+        Some(octave) if octave >= OCTAVES.end => 1 << OCTAVES.end,
+        Some(octave) if octave >= OCTAVES.start => {
+            let quarter = (1_u64 << octave) / 4;
+            bytes / quarter * quarter
+        }
+        _ => 0,
+    }
 }
 
 impl Thresholds {
@@ -81,13 +95,14 @@ impl Thresholds {
 
 fn best(contenders: &[Contender<'_>], pins: &[Pinned<'_>], bytes: u64) -> Option<(Candidate, Why)> {
     let mut covering = pins.iter().filter(|pinned| pinned.pin.covers(bytes) && !pinned.contenders.is_empty());
-    let time = |contender: &Contender<'_>| contender.predict(bytes).time_ns();
+    let at = compared_at(bytes);
+    let time = |contender: &Contender<'_>| contender.predict(at).time_ns();
     if let Some(pinned) = covering.next() {
         let chosen = cheapest(&pinned.contenders, time)?;
         return Some((chosen.candidate, Why::Pinned(pinned.index)));
     }
     let chosen = cheapest(contenders, time)?.candidate;
-    let by_costs = cheapest(contenders, |contender| contender.predict(bytes).model_ns)?.candidate;
+    let by_costs = cheapest(contenders, |contender| contender.predict(at).model_ns)?.candidate;
     let why = if chosen == by_costs { Why::Predicted } else { Why::Measured };
     Some((chosen, why))
 }
@@ -102,5 +117,9 @@ mod tests {
         assert_eq!(sizes[..6], [0, 8, 10, 12, 14, 16]);
         assert_eq!(sizes.last(), Some(&(16 << 30)));
         assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]));
+        for pair in sizes.windows(2) {
+            assert_eq!([pair[0], pair[1] - 1, pair[1]].map(compared_at), [pair[0], pair[0], pair[1]]);
+        }
+        assert_eq!(compared_at(u64::MAX), 16 << 30);
     }
 }

@@ -55,7 +55,8 @@ impl Asked<'_> {
         writeln!(text, "{call}{size}: {chosen}, {}", self.reason())?;
         let hosts = topology.host_names().len();
         let crowd = topology.ranks_per_processor();
-        write!(text, "costs: {}; {} ranks on {hosts} hosts", choice.source(), call.world)?;
+        let plural = if hosts == 1 { "" } else { "s" };
+        write!(text, "costs: {}; {} ranks on {hosts} host{plural}", choice.source(), call.world)?;
         if crowd > 1.0 {
             write!(text, ", {crowd:.1} ranks per processor")?;
         }
@@ -84,9 +85,10 @@ impl Asked<'_> {
     }
 
     fn table(&self, text: &mut String, rows: &[Row<'_>]) -> std::fmt::Result {
+        let width = width(rows.iter().map(|row| row.contender.candidate));
         writeln!(
             text,
-            "{:<28} {:>12} {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  why",
+            "{:<width$} {:>12} {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  why",
             "algorithm",
             "predicted",
             "measured",
@@ -102,7 +104,7 @@ impl Asked<'_> {
             let sent = |part: f64| (part * self.bytes as f64).round() as u64;
             writeln!(
                 text,
-                "{:<28} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  {}",
+                "{:<width$} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  {}",
                 row.contender.candidate,
                 row.time_ns() / 1000.0,
                 row.factor(),
@@ -120,10 +122,17 @@ impl Asked<'_> {
 
     fn by_size(&self, text: &mut String) -> std::fmt::Result {
         let Some(table) = self.choice.thresholds(self.call) else { return Ok(()) };
-        writeln!(text, "\nby size:\n{:>14}  {:<28}  why", "from bytes", "algorithm")?;
+        let width = width(table.steps().iter().map(|step| step.candidate));
+        writeln!(text, "\nby size:\n{:>14}  {:<width$}  why", "from bytes", "algorithm")?;
         for step in table.steps() {
             let here = if self.step == Some(step) { "  <- this size" } else { "" };
-            writeln!(text, "{:>14}  {:<28}  {}{here}", step.from_bytes, step.candidate, self.why(step.why))?;
+            writeln!(
+                text,
+                "{:>14}  {:<width$}  {}{here}",
+                step.from_bytes,
+                step.candidate,
+                self.why(step.why)
+            )?;
         }
         Ok(())
     }
@@ -174,6 +183,11 @@ impl Asked<'_> {
     }
 }
 
+/// The width of a column of candidates.
+fn width(candidates: impl Iterator<Item = Candidate>) -> usize {
+    candidates.map(|candidate| candidate.to_string().len()).max().unwrap_or(0).max("algorithm".len())
+}
+
 /// The candidate that the costs alone would choose.
 fn by_costs(rows: &[Row<'_>]) -> Option<Candidate> {
     let least = rows.iter().min_by(|a, b| a.prediction.model_ns.total_cmp(&b.prediction.model_ns));
@@ -185,7 +199,7 @@ fn refusals(text: &mut String, call: &Call<'_>) -> std::fmt::Result {
     for candidate in Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective)) {
         let refused = candidate.supports(call).err().map(|reason| (candidate.algorithm.name, reason));
         if let Some((name, reason)) = refused.as_ref().filter(|_| refused != last) {
-            writeln!(text, "{name:<28} cannot: {reason}")?;
+            writeln!(text, "{name} cannot: {reason}")?;
         }
         last = refused.or(last);
     }
