@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Work;
 use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair};
+use crate::request::Collective;
 
 /// An algorithm and its parameters: what a call is compiled and bound by.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +125,11 @@ impl AlgorithmName {
         };
         let Words { channels, tile_bytes, .. } = words;
         Ok(AlgorithmName { algorithm: named(words.name)?, pair, channels, tile_bytes })
+    }
+
+    /// What the algorithm can do.
+    pub fn collectives(&self) -> &'static [Collective] {
+        self.algorithm.collectives
     }
 
     /// The candidates that it names, with tiles of any of the lengths in `tiles` where it names none.

@@ -9,7 +9,7 @@ mod file;
 use std::fmt;
 
 pub use curve::Curve;
-pub use file::TuningError;
+pub use file::{LONGEST_BYTES, TuningError};
 
 use super::Prices;
 use crate::choose::candidate::Candidate;
