@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hcomm_ops::buffer::Borrowed;
 use hcomm_ops::{DType, ReduceOp};
-use hcomm_planner::algorithm::ALGORITHMS;
+use hcomm_planner::choose::Candidate;
 use hcomm_planner::request::Counts;
 use hcomm_planner::{Collective, Planner, Request, Topology};
 use hcomm_transports::sim::{Lending, SimConfig, SimLink, SimNet};
@@ -210,7 +210,9 @@ fn any_request(chance: &mut Chance, world: usize, planner: &Planner) -> Request 
             request.counts = Counts::Listed((0..world).map(|_| [0, 1, 17, 140][chance.below(4)]).collect());
         }
         if chance.coin() {
-            request = request.with_algorithm(ALGORITHMS[chance.below(ALGORITHMS.len())].name);
+            let candidates = Candidate::all().count();
+            let pin = Candidate::all().nth(chance.below(candidates)).expect("one of them").to_string();
+            request = request.with_algorithm(&pin);
         }
         if planner.key(&request).is_ok() {
             return request;

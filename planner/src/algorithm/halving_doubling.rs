@@ -74,7 +74,10 @@ fn reduce(b: &mut Builder, halving: &Halving, held: BufferKind) {
                 b.recv_partial(*from, 0, arrived, *contributions);
                 sources.push(arrived);
             }
-            b.reduce(&sources, *sum);
+            // Nobody adds to a sum that is in place already.
+            if sources[..] != [*sum] {
+                b.reduce(&sources, *sum);
+            }
         }
     }
 }

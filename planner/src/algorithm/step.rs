@@ -118,8 +118,10 @@ impl<'a> Step<'a> {
     /// may be, the program is written several times, for a piece of every chunk each.
     pub fn build(&self, me: usize, b: &mut Builder, frame: &Frame) {
         let longest = frame.input.iter().chain(&frame.output).map(|chunk| chunk.count).max().unwrap_or(0);
-        for at in (0..longest).step_by(MAX_SPAN as usize) {
-            let cut = |chunk: &Span| chunk.part(at, (longest - at).min(MAX_SPAN));
+        // A member by itself only copies; that is to make no span longer than the others' messages.
+        let most = if self.call.world == 1 { 1 } else { MAX_SPAN };
+        for at in (0..longest).step_by(most as usize) {
+            let cut = |chunk: &Span| chunk.part(at, (longest - at).min(most));
             let (input, output) =
                 (frame.input.iter().map(cut).collect(), frame.output.iter().map(cut).collect());
             b.within(Frame { input, output, channel: self.channel, ..frame.clone() }, |b| {

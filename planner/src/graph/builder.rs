@@ -98,9 +98,9 @@ impl Builder {
     /// Sends `span`.
     pub fn send(&mut self, peer: Rank, index: u8, span: Span) {
         let end = self.end(peer, index);
-        for run in self.runs(span) {
-            self.add(&[From::Span { span: run, first: false }], To::Message(end), run);
-        }
+        self.each_run(&[span], |b, runs| {
+            b.add(vec![From::Span { span: runs[0], first: false }], To::Message(end), runs[0]);
+        });
     }
 
     /// Receives into `span` what no reduction is to read.
@@ -115,24 +115,22 @@ impl Builder {
         let raw = contributions == 1 && self.frames.last().is_none_or(|frame| frame.raw[peer]);
         let sum = Holds::Sum { team: self.team(), members: contributions };
         let message = From::Message { end, first: false, holds: if raw { Holds::Raw } else { sum } };
-        for run in self.runs(span) {
-            self.add(&[message], To::Span(run), run);
-        }
+        self.each_run(&[span], |b, runs| b.add(vec![message], To::Span(runs[0]), runs[0]));
     }
 
     /// Folds `sources`, left to right, into `sink`.
     pub fn reduce(&mut self, sources: &[Span], sink: Span) {
-        let runs: Vec<_> = sources.iter().map(|source| self.runs(*source)).collect();
-        for (i, run) in self.runs(sink).into_iter().enumerate() {
-            let sources: Vec<_> =
-                runs.iter().map(|runs| From::Span { span: runs[i], first: false }).collect();
-            self.add(&sources, To::Span(run), run);
-        }
+        let spans: Vec<_> = sources.iter().copied().chain([sink]).collect();
+        self.each_run(&spans, |b, runs| {
+            let (sink, sources) = runs.split_last().expect("a sink behind the sources");
+            let sources = sources.iter().map(|span| From::Span { span: *span, first: false });
+            b.add(sources.collect(), To::Span(*sink), *sink);
+        });
     }
 
     /// Copies `source` to `sink`, unless a frame has them in one place.
     pub fn copy(&mut self, source: Span, sink: Span) {
-        if self.runs(source) != self.runs(sink) {
+        if self.frames.is_empty() || self.runs(source) != self.runs(sink) {
             self.reduce(&[source], sink);
         }
     }
@@ -182,6 +180,16 @@ impl Builder {
         }
     }
 
+    /// Calls `add` with the runs of the plan that equally long spans stand for, one run of each at a time.
+    fn each_run(&mut self, spans: &[Span], mut add: impl FnMut(&mut Self, &[Span])) {
+        let Some(frame) = self.frames.last() else { return add(self, spans) };
+        let runs: Vec<_> = spans.iter().map(|span| frame.runs(*span)).collect();
+        for run in 0..runs[0].len() {
+            let run: Vec<_> = runs.iter().map(|runs| runs[run]).collect();
+            add(self, &run);
+        }
+    }
+
     fn runs(&self, span: Span) -> Vec<Span> {
         self.frames.last().map_or_else(|| vec![span], |frame| frame.runs(span))
     }
@@ -197,13 +205,13 @@ impl Builder {
         }
     }
 
-    fn add(&mut self, sources: &[From], sink: To, extent: Span) {
+    fn add(&mut self, sources: Vec<From>, sink: To, extent: Span) {
         debug_assert!(extent.count <= MAX_SPAN, "{extent:?} does not fit a message");
         let op = self.graph.ops.node_count() as u32;
         self.edges.clear();
         let edges = &mut self.edges;
         let mut edge = |before: u32, hazard: Hazard| edges.push((before, hazard));
-        for source in sources {
+        for source in &sources {
             match source {
                 From::Span { span, .. } => self.hazards.read(op, *span, &mut edge),
                 From::Message { end, .. } => {
@@ -215,7 +223,7 @@ impl Builder {
         match sink {
             To::Span(span) => {
                 debug_assert!(span.buffer != BufferKind::Input, "an input is only read");
-                let copied = if let [one] = sources { one.span() } else { None };
+                let copied = if let [one] = sources[..] { one.span() } else { None };
                 self.hazards.write(op, span, copied, &mut edge);
             }
             To::Message(end) => {
@@ -224,7 +232,7 @@ impl Builder {
             }
         }
         self.insert(Op {
-            sources: sources.to_vec(),
+            sources,
             sinks: vec![sink],
             extent,
             finish: false,

@@ -13,7 +13,6 @@ pub(crate) use frame::Frame;
 use hcomm_ops::Rank;
 use petgraph::Direction::{Incoming, Outgoing};
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
-use petgraph::visit::EdgeRef;
 
 use crate::buffers::BlockCounts;
 use crate::plan::Span;
@@ -227,17 +226,19 @@ impl Graph {
 
     /// Gives the edges of `gone` to `kept` and removes `gone`, whose contents the caller has moved.
     pub fn contract(&mut self, kept: NodeIndex, gone: NodeIndex) {
-        let before: Vec<_> =
-            self.ops.edges_directed(gone, Incoming).map(|e| (e.source(), *e.weight())).collect();
-        let after: Vec<_> =
-            self.ops.edges_directed(gone, Outgoing).map(|e| (e.target(), *e.weight())).collect();
+        let mut before = self.ops.neighbors_directed(gone, Incoming).detach();
+        while let Some((edge, other)) = before.next(&self.ops) {
+            if other != kept {
+                self.join(other, kept, self.ops[edge]);
+            }
+        }
+        let mut after = self.ops.neighbors_directed(gone, Outgoing).detach();
+        while let Some((edge, other)) = after.next(&self.ops) {
+            if other != kept {
+                self.join(kept, other, self.ops[edge]);
+            }
+        }
         self.ops.remove_node(gone);
-        for (other, hazard) in before.into_iter().filter(|(other, _)| *other != kept) {
-            self.join(other, kept, hazard);
-        }
-        for (other, hazard) in after.into_iter().filter(|(other, _)| *other != kept) {
-            self.join(kept, other, hazard);
-        }
     }
 
     /// Adds an edge, or a reason to the one that exists.

@@ -16,16 +16,15 @@ pub(super) fn mark(graph: &mut Graph) {
     for at in graph.program() {
         let op = &mut graph.ops[at];
         let (number, team) = (op.team, graph.teams[op.team as usize]);
-        let values: Vec<Holds> = op.sources.iter().map(|source| held.by(source)).collect();
-        let members = values.iter().map(|value| value.members_of(number)).sum();
-        let folds = values.len() > 1;
+        let members = op.sources.iter().map(|source| held.by(source).members_of(number)).sum();
+        let folds = op.sources.len() > 1;
+        let result = if folds { Holds::Sum { team: number, members } } else { held.by(&op.sources[0]) };
         if folds || graph.world == 1 {
-            for (source, value) in op.sources.iter_mut().zip(&values) {
-                *source = source.marked(*value == Holds::Raw);
+            for source in &mut op.sources {
+                *source = source.marked(held.by(source) == Holds::Raw);
             }
             op.finish = team.completes && members == team.members;
         }
-        let result = if folds { Holds::Sum { team: number, members } } else { values[0] };
         for span in op.sinks.iter().filter_map(|sink| sink.span()) {
             held.set(span, result);
         }

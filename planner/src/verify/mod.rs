@@ -10,6 +10,8 @@ mod expression;
 #[cfg(test)]
 mod fault_tests;
 mod joined;
+#[cfg(test)]
+mod levels_tests;
 mod order;
 mod places;
 mod race;

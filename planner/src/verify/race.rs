@@ -4,7 +4,7 @@
 //! tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
 //! where those do not say, the messages of all ranks are followed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::error::VerifyError;
 use super::joined::{Global, Joined};
@@ -12,13 +12,15 @@ use super::places::{Place, Places};
 use crate::plan::{Plan, Sink, Source};
 
 pub(super) fn check(joined: &Joined<'_>, order: &[Global]) -> Result<(), VerifyError> {
+    let mut turns = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(turn, at)| turns[*at] = turn);
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
         let before = Before::new(joined, base, plan.nodes.len(), mine);
         for in_place in [false, true] {
-            Races { joined, plan, base, before: &before, places: Places::new(plan, in_place), in_place }
-                .check()?;
+            let places = Places::new(plan, in_place);
+            Races { joined, plan, base, before: &before, turns: &turns, places, in_place }.check()?;
         }
     }
     Ok(())
@@ -36,6 +38,8 @@ struct Races<'r, 'a> {
     plan: &'r Plan,
     base: Global,
     before: &'r Before,
+    /// When each node comes in one order that keeps them all.
+    turns: &'r [usize],
     places: Places,
     in_place: bool,
 }
@@ -124,7 +128,7 @@ impl Races<'_, '_> {
 
     fn issued_first(&self, first: Touch, then: Touch) -> bool {
         let (a, b) = (first.node, then.node);
-        self.before.issued(a, b) || self.joined.reaches(self.base + a, self.base + b)
+        self.before.issued(a, b) || self.joined.reaches(self.base + a, self.base + b, self.turns)
     }
 
     /// Whether all that `first` sends has been received before `then` is issued.
@@ -132,7 +136,9 @@ impl Races<'_, '_> {
         let sent = &self.joined.links[self.base + first.node].sent;
         let receivers = sent.iter().map(|message| self.joined.messages[*message].receiver);
         let then = self.base + then.node;
-        receivers.into_iter().all(|receiver| receiver != then && self.joined.reaches(receiver, then))
+        receivers
+            .into_iter()
+            .all(|receiver| receiver != then && self.joined.reaches(receiver, then, self.turns))
     }
 }
 
@@ -180,15 +186,16 @@ impl Before {
 }
 
 impl Joined<'_> {
-    /// Whether lanes, edges and messages make `later` be issued after `earlier`, within a tile.
-    fn reaches(&self, earlier: Global, later: Global) -> bool {
-        let mut seen = vec![false; self.links.len()];
+    /// Whether lanes, edges and messages make `later` be issued after `earlier`, within a tile. What comes before
+    /// `earlier` in the order `turns` cannot lead back to it.
+    fn reaches(&self, earlier: Global, later: Global, turns: &[usize]) -> bool {
+        let mut seen = HashSet::new();
         let mut stack = vec![later];
         while let Some(at) = stack.pop() {
             if at == earlier {
                 return true;
             }
-            if std::mem::replace(&mut seen[at], true) {
+            if turns[at] < turns[earlier] || !seen.insert(at) {
                 continue;
             }
             let links = &self.links[at];

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use hcomm_ops::{DType, ReduceOp};
 
 use super::*;
-use crate::algorithm::{ALGORITHMS, Algorithm, Call, Variant};
+use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair, Variant};
 use crate::choose::Candidate;
 use crate::compile::compile_with;
-use crate::graph::Graph;
+use crate::graph::{Graph, MAX_SPAN};
 use crate::plan::{Direction, Sink, Source, Span};
 use crate::request::Collective;
 use crate::topology::Topology;
@@ -53,26 +53,27 @@ fn verify_all(topology: &Topology) -> usize {
                 if algorithm.supports(&call).is_err() {
                     continue;
                 }
-                let plans = plans_of(&candidate, &call);
-                let what = format!("{collective} by {candidate} in a world of {world}, root {root}");
-                let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
-                // With GPUs less is fused, so that some plans could do without.
-                let exact = topology.gpus().is_empty() || verified.needs_copying;
-                assert_eq!(
-                    verified.needs_copying,
-                    plans[0].buffered && exact,
-                    "{what} says whether it copies"
-                );
-                assert!(verified.order >= claimed_order(algorithm, &call), "{what}: {:?}", verified.order);
-                let widest = plans.iter().flat_map(|p| &p.channels).map(|c| c.index + 1).max().unwrap_or(1);
-                assert_eq!(widest, plans[0].channels_per_pair, "{what} says its channels");
-                let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
-                assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
+                check(&candidate, &call);
                 count += 1;
             }
         }
     }
     count
+}
+
+/// Proves a candidate's plans of a call that it supports, and that its layout says what they are.
+pub(super) fn check(candidate: &Candidate, call: &Call<'_>) {
+    let plans = plans_of(candidate, call);
+    let what = format!("{} by {candidate} in a world of {}, root {}", call.collective, call.world, call.root);
+    let verified = verify(&plans, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // With GPUs less is fused, so that some plans could do without.
+    let exact = call.topology.gpus().is_empty() || verified.needs_copying;
+    assert_eq!(verified.needs_copying, plans[0].buffered && exact, "{what} says whether it copies");
+    assert!(verified.order >= claimed_order(candidate.algorithm, call), "{what}: {:?}", verified.order);
+    let widest = plans.iter().flat_map(|p| &p.channels).map(|c| c.index + 1).max().unwrap_or(1);
+    assert_eq!(widest, plans[0].channels_per_pair, "{what} says its channels");
+    let longest = plans.iter().flat_map(|p| &p.nodes).map(|n| n.extent.count).max();
+    assert_eq!(longest, Some(plans[0].span_chunks), "{what} says its longest span");
 }
 
 /// The least order that lets the algorithm serve deterministic calls of every type it says it does.
@@ -190,6 +191,69 @@ fn joined_slices_are_exactly_the_whole_graph() {
             }
         }
     }
+}
+
+/// Every algorithm that is made of two others, made of any two that serve the call.
+fn compositions() -> impl Iterator<Item = Candidate> {
+    let composed = ALGORITHMS.iter().filter(|algorithm| !algorithm.pairs.is_empty());
+    composed.flat_map(|algorithm| {
+        let pairs = ALGORITHMS.iter().flat_map(|first| {
+            ALGORITHMS.iter().map(|second| Pair { first: first.name, second: second.name })
+        });
+        pairs.map(|pair| Candidate { algorithm, channels: algorithm.channels[0], pair: Some(pair) })
+    })
+}
+
+#[test]
+fn any_two_algorithms_compose() {
+    let mut made = std::collections::BTreeSet::new();
+    for topology in [
+        Topology::single_host(6),
+        Topology::hosts(2, 3),
+        Topology::hosts(4, 2),
+        Topology::from_host_of(&[0, 0, 1, 1, 1, 2]),
+        Topology::from_host_of(&[0, 1, 0, 1]),
+    ] {
+        for candidate in compositions() {
+            for collective in candidate.algorithm.collectives {
+                let call = candidate.apply(&call(*collective, 0, &topology));
+                if candidate.supports(&call).is_ok() {
+                    verify(&plans_of(&candidate, &call), 2)
+                        .unwrap_or_else(|error| panic!("{collective} by {candidate}: {error}"));
+                    made.insert((candidate.to_string(), *collective));
+                }
+            }
+        }
+    }
+    println!("{} compositions proved", made.len());
+    assert!(made.len() > 150, "{}", made.len());
+}
+
+/// Where a message of an algorithm has more chunks than one may have, it goes in pieces.
+#[test]
+fn long_messages_pass_in_pieces() {
+    let mut proved = 0;
+    for (topology, only) in [
+        (Topology::single_host(131), None),
+        (Topology::hosts(66, 2), Some("hierarchical")),
+        (Topology::single_host(256), Some("swing")),
+    ] {
+        for candidate in Candidate::all().filter(|c| only.is_none_or(|only| c.algorithm.name == only)) {
+            for collective in candidate.algorithm.collectives {
+                let call = candidate.apply(&call(*collective, 0, &topology));
+                let is_long = candidate.supports(&call).is_ok()
+                    && candidate.algorithm.layout(&call).span_chunks == MAX_SPAN;
+                let plans = if is_long { plans_of(&candidate, &call) } else { continue };
+                // Larger ones are the same, but take seconds.
+                if plans[0].nodes.len() < 400 {
+                    verify(&plans, 2).unwrap_or_else(|error| panic!("{collective} by {candidate}: {error}"));
+                    proved += 1;
+                }
+            }
+        }
+    }
+    println!("{proved} plans proved");
+    assert!(proved > 10, "{proved}");
 }
 
 #[test]
