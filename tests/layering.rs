@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hcomm-engine", &["hcomm-ops", "hcomm-planner", "hcomm-transports"]),
     ("hcomm", &["hcomm-ops", "hcomm-planner", "hcomm-transports", "hcomm-engine"]),
     ("hcomm-cli", &["hcomm"]),
+    ("hcomm-benches", &["hcomm"]),
 ];
 
 /// A package and a package of the workspace that it uses, in whatever way (built, built with a feature, only in tests).

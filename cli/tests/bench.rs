@@ -146,6 +146,38 @@ fn the_table_has_its_columns() {
 }
 
 #[test]
+fn a_trace_has_every_node_of_one_call_on_every_rank() {
+    for transport in ["inproc", "shm"] {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
+        std::fs::create_dir_all(&folder).expect("the target folder can be written");
+        let path = folder.join(format!("{transport}.json"));
+        let file = path.to_str().expect("a plain path");
+        let call = ["all_reduce", "-n", "3", "--algorithm", "ring", "--transport", transport];
+        printed(&[&call[..], &["--sizes", "8,30KB", "--iters", "3", "--trace", file]].concat());
+        let text = std::fs::read_to_string(&path).expect("the trace was written");
+        let trace: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        let events = trace["traceEvents"].as_array().cloned().unwrap_or_default();
+        let nodes: Vec<_> = events.iter().filter(|event| event["cat"] == "node").collect();
+        let mut runs: Vec<_> = nodes
+            .iter()
+            .map(|e| (e["pid"].as_u64(), e["args"]["node"].as_u64(), e["args"]["tile"].as_u64()))
+            .collect();
+        let all = runs.len();
+        runs.sort_unstable();
+        runs.dedup();
+        assert_eq!((all, runs.len()), (18, 18), "{transport}: six nodes on three ranks, each once: {runs:?}");
+        let first = &nodes[0]["args"];
+        for node in &nodes {
+            assert_eq!(node["args"]["bytes"], 10_000, "{transport}: of the last size");
+            assert_eq!(
+                (&node["args"]["plan"], &node["args"]["operation"]),
+                (&first["plan"], &first["operation"])
+            );
+        }
+    }
+}
+
+#[test]
 fn csv_rows_are_as_the_comparison_reads_them() {
     for collective in COLLECTIVES {
         let said = printed(&[

@@ -99,15 +99,60 @@ fn large_worlds_are_proved_on_demand_only() {
 
 #[test]
 fn drawings_and_json_go_to_files() {
-    let files = ["all.dot", "all.svg", "all.json"].map(file);
-    let [dot, svg, json] = files.each_ref().map(|path| path.to_str().expect("a plain path"));
-    let said = printed(&["reduce_scatter", "-n", "3", "--dot", dot, "--svg", svg, "--json", json]);
+    let files = ["all.dot", "all.svg", "all.html", "all.json"].map(file);
+    let [dot, svg, html, json] = files.each_ref().map(|path| path.to_str().expect("a plain path"));
+    let said =
+        printed(&["reduce_scatter", "-n", "3", "--dot", dot, "--svg", svg, "--html", html, "--json", json]);
     assert!(said.starts_with("verified: ") && said.lines().count() == 1, "{said}");
-    let [dot, svg, json] = files.map(|path| fs::read_to_string(path).expect("it was written"));
+    let [dot, svg, html, json] = files.map(|path| fs::read_to_string(path).expect("it was written"));
     assert!(dot.starts_with("digraph") && dot.contains("label=\"rank 2\""));
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    for drawing in [dot, svg, html] {
+        assert!(drawing.contains("976.6 KiB") && drawing.contains("predicted "), "the bytes and the time");
+        assert!(drawing.contains("critical path of one tile"));
+    }
     let plans: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(plans["slices"].as_array().map(Vec::len), Some(3));
+}
+
+/// Where there is no Graphviz, nothing is tested, and that is said.
+#[test]
+fn graphviz_takes_the_drawings() {
+    if Command::new("dot").arg("-V").output().is_err() {
+        println!("skipped: no Graphviz here");
+        return;
+    }
+    for (collective, algorithm) in
+        [("all_reduce", "ring"), ("broadcast", "binomial"), ("all_to_all", "pairwise")]
+    {
+        let path = file(&format!("{algorithm}.dot"));
+        let path = path.to_str().expect("a plain path");
+        printed(&[collective, "-n", "4", "--algorithm", algorithm, "--dot", path]);
+        let drawn = Command::new("dot").args(["-Tsvg", path]).output().expect("it has just started");
+        assert!(drawn.status.success(), "{algorithm}: {}", text(&drawn.stderr));
+        assert!(text(&drawn.stdout).contains("critical path of one tile"), "{algorithm}");
+    }
+}
+
+#[test]
+fn a_trace_is_of_the_plan_that_is_drawn() {
+    let (trace, html) = (file("other.json"), file("other.html"));
+    let (trace, html) = (trace.to_str().expect("a plain path"), html.to_str().expect("a plain path"));
+    let event =
+        r#"[{"cat":"node","pid":0,"ts":1,"dur":1,"args":{"operation":1,"tile":0,"node":0,"plan":"00ff"}}]"#;
+    let cases = [
+        ("{}", 2, "is no trace: missing field `traceEvents`"),
+        ("[]", 2, "has no events of plan nodes"),
+        (event, 2, "is a trace of plan 00ff; expected plan "),
+    ];
+    for (content, code, expected) in cases {
+        fs::write(trace, content).expect("it can be written");
+        let output = hcomm(&["all_reduce", "-n", "2", "--html", html, "--trace", trace]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{content}: {said}");
+        assert!(said.starts_with("hcomm: --trace: ") && said.contains(expected), "{content}: {said}");
+    }
 }
 
 #[test]
@@ -119,7 +164,11 @@ fn a_dash_is_standard_output_and_nothing_else_is_on_it() {
     assert!(text(&output.stderr).starts_with("verified: "));
     let output = hcomm(&["all_gather", "-n", "2", "--json", "-", "--dot", "-"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("expected at most one"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("--html and --json are '-'; expected at most one"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -218,6 +267,12 @@ fn mistakes_are_one_line_and_their_code() {
         ),
         (&["broadcast", "--topology", broken], 2, "--topology "),
         (&["broadcast", "--topology", "/no/such/file"], 1, "cannot read /no/such/file: "),
+        (&["broadcast", "-n", "2", "--trace", "/no/such/file"], 2, "missing --html <FILE>"),
+        (
+            &["broadcast", "-n", "2", "--html", "-", "--trace", "/no/such/file"],
+            1,
+            "cannot read /no/such/file: ",
+        ),
         (
             &["broadcast", "-n", "2", "--dot", "/no/such/folder/a.dot"],
             1,

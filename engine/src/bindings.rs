@@ -43,7 +43,13 @@ impl Spans {
     }
 
     /// Enters them into an operation's memory.
+    #[inline]
     pub(crate) fn enter(&self, memory: &mut Memory) {
+        if let (Some(input), Some(output), true) = (self.input, self.output, self.more.is_empty()) {
+            memory.input.set(input);
+            memory.output.set(output);
+            return;
+        }
         memory.input.clear();
         memory.output.clear();
         memory.input.extend(self.input.into_iter().chain(self.more.iter().copied()));

@@ -49,7 +49,9 @@ impl PlanCache {
             return Ok(call);
         }
         let (plan, tile_bytes) = self.plan_in(&mut cached, &request)?;
-        let call = Arc::new(Call::bind(request, plan, self.limited(tile_bytes))?);
+        let mut call = Call::bind(request, plan, self.limited(tile_bytes))?;
+        call.is_repeatable = true;
+        let call = Arc::new(call);
         fresh(&call);
         if cached.calls.len() >= MAX_CALLS {
             cached.calls.clear();

@@ -1,9 +1,11 @@
 //! [`Call`]: a request bound to its plan. Everything that a size and a plan decide is worked out here, once, and kept in
 //! the plan cache, so that a repeated call only walks arrays.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use hcomm_ops::{Kernel, ReduceOp};
+use hcomm_planner::plan::NodeId;
 use hcomm_planner::{BufferKind, Node, Plan, Request, Shape, Sink, Source, Span, shape};
 
 use crate::error::Refused;
@@ -17,11 +19,25 @@ pub struct Extent {
     pub bytes: u64,
 }
 
-/// What a size makes of a plan's node.
+/// What a size makes of a plan's node: everything that the executor reads of it, in one place.
 #[derive(Clone, Debug)]
 pub struct CallNode {
     /// Tiles that the node runs.
     pub trips: u32,
+    /// Nodes that come before it, a range of the plan's.
+    pub deps: Range<u32>,
+    /// Its lane.
+    pub lane: u32,
+    /// Sources, a range of [`Call::sources`].
+    pub sources: Range<u32>,
+    /// Sinks, a range of [`Call::sinks`].
+    pub sinks: Range<u32>,
+    /// The last contribution is in.
+    pub finish: bool,
+    /// What it takes to carry it out.
+    pub way: Way,
+    /// Bytes of its message at the first tile.
+    pub bytes: usize,
     /// Where its spans lie, a range of `Call::extents` for each span of its sources, then of its sinks, in order;
     /// `per_span` chunks each.
     pub extents: u32,
@@ -31,12 +47,60 @@ pub struct CallNode {
     pub extent: u32,
 }
 
-impl CallNode {
-    /// The number, among the node's bound spans, of the one that gives the message's length.
-    #[inline]
-    pub(crate) fn length_span(&self) -> u32 {
-        (self.extent - self.extents) / self.per_span
-    }
+/// How a node is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// One local span goes to peers, with nothing to compute on the way.
+    Send,
+    /// A fold of one tile, of at most [`FEW`] sources and sinks, each a single chunk.
+    SmallFold,
+    /// Any other fold.
+    Fold,
+}
+
+/// Sources, or sinks, for which no list has to be made.
+pub const FEW: usize = 4;
+
+/// A node's source, found.
+#[derive(Clone, Copy, Debug)]
+pub enum CallSource {
+    /// Local bytes: `per_span` chunks from this one of [`Call::extents`].
+    Span {
+        /// The buffer.
+        buffer: BufferKind,
+        /// Its first chunk.
+        extents: u32,
+        /// Nothing has been folded into it.
+        first: bool,
+    },
+    /// The next message of a channel.
+    Message {
+        /// From whom.
+        peer: u32,
+        /// The channel's index.
+        channel: u8,
+        /// Nothing has been folded into it.
+        first: bool,
+    },
+}
+
+/// A node's sink, found.
+#[derive(Clone, Copy, Debug)]
+pub enum CallSink {
+    /// Local bytes: `per_span` chunks from this one of [`Call::extents`].
+    Span {
+        /// The buffer.
+        buffer: BufferKind,
+        /// Its first chunk.
+        extents: u32,
+    },
+    /// A message on a channel.
+    Message {
+        /// To whom.
+        peer: u32,
+        /// The channel's index.
+        channel: u8,
+    },
 }
 
 /// A request bound to a plan: sizes, fingerprint and arithmetic of one call on one rank.
@@ -62,8 +126,16 @@ pub struct Call {
     pub tile_bytes: u64,
     /// By node of the plan.
     pub nodes: Vec<CallNode>,
+    /// Sources of all nodes.
+    pub sources: Vec<CallSource>,
+    /// Sinks of all nodes.
+    pub sinks: Vec<CallSink>,
     /// Chunks' byte ranges, referred to by `nodes`.
     pub extents: Vec<Extent>,
+    /// Lanes that have nodes.
+    pub running: usize,
+    /// Whether equal buffers of an equal call are all it takes to make it again: the plan is the planner's own choice.
+    pub is_repeatable: bool,
     /// Tiles that every lane runs: those of the node that has most. The others skip the tiles that they do not have.
     pub trips: u32,
 }
@@ -89,7 +161,11 @@ impl Call {
             scratch_bytes: layout.scratch.last().map_or(0, |e| e.start + e.bytes),
             tile_bytes,
             nodes: Vec::with_capacity(plan.nodes.len()),
+            sources: Vec::with_capacity(plan.sources.len()),
+            sinks: Vec::with_capacity(plan.sinks.len()),
             extents: Vec::new(),
+            running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
+            is_repeatable: false,
             trips: 0,
             request,
             plan,
@@ -121,15 +197,36 @@ impl Call {
         )
     }
 
-    /// The byte range of chunk `chunk` (below `per_span`) of span number `span` of a node, at a tile.
+    /// The nodes that must be done before a node.
     #[inline]
-    pub fn tile_of(&self, node: &CallNode, span: u32, chunk: u32, tile: u32) -> Extent {
-        self.cut(node, self.extents[(node.extents + span * node.per_span + chunk) as usize], tile)
+    pub fn deps_of(&self, node: &CallNode) -> &[NodeId] {
+        &self.plan.deps[node.deps.start as usize..node.deps.end as usize]
+    }
+
+    /// A node's sources.
+    #[inline]
+    pub fn sources_of(&self, node: &CallNode) -> &[CallSource] {
+        &self.sources[node.sources.start as usize..node.sources.end as usize]
+    }
+
+    /// A node's sinks.
+    #[inline]
+    pub fn sinks_of(&self, node: &CallNode) -> &[CallSink] {
+        &self.sinks[node.sinks.start as usize..node.sinks.end as usize]
+    }
+
+    /// The byte range at a tile of a chunk, which is one of [`Call::extents`] and belongs to a span of the node.
+    #[inline]
+    pub fn tile_of(&self, node: &CallNode, chunk: u32, tile: u32) -> Extent {
+        self.cut(node, self.extents[chunk as usize], tile)
     }
 
     /// Bytes of the message that a node moves at a tile.
     #[inline]
     pub fn message_bytes(&self, node: &CallNode, tile: u32) -> usize {
+        if node.per_span == 1 {
+            return self.tile_of(node, node.extent, tile).bytes as usize;
+        }
         let chunks = &self.extents[node.extent as usize..(node.extent + node.per_span) as usize];
         chunks.iter().map(|e| self.cut(node, *e, tile).bytes as usize).sum()
     }
@@ -166,8 +263,74 @@ impl Call {
             }
         }
         let extent = self.extents.len() as u32 - per_span;
-        self.nodes.push(CallNode { trips, extents, per_span, extent });
+        let (sources, sinks) = self.find(plan, node, extents, per_span);
+        let mut bound = CallNode {
+            trips,
+            deps: node.deps.clone(),
+            lane: node.lane,
+            way: Way::Fold,
+            bytes: 0,
+            sources,
+            sinks,
+            finish: node.finish,
+            extents,
+            per_span,
+            extent,
+        };
+        bound.way = self.way(&bound);
+        bound.bytes = self.message_bytes(&bound, 0);
+        self.nodes.push(bound);
         Ok(())
+    }
+
+    /// Appends a node's sources and sinks, whose spans' chunks begin at `extents`.
+    fn find(
+        &mut self,
+        plan: &Plan,
+        node: &Node,
+        mut extents: u32,
+        per_span: u32,
+    ) -> (Range<u32>, Range<u32>) {
+        let firsts = (self.sources.len() as u32, self.sinks.len() as u32);
+        let end = |channel: u32| {
+            (plan.channels[channel as usize].peer as u32, plan.channels[channel as usize].index)
+        };
+        let mut next = || {
+            extents += per_span;
+            extents - per_span
+        };
+        for source in plan.sources_of(node) {
+            self.sources.push(match *source {
+                Source::Span { span, first } => {
+                    CallSource::Span { buffer: span.buffer, extents: next(), first }
+                }
+                Source::Message { channel, first } => {
+                    let (peer, channel) = end(channel);
+                    CallSource::Message { peer, channel, first }
+                }
+            });
+        }
+        for sink in plan.sinks_of(node) {
+            self.sinks.push(match *sink {
+                Sink::Span(span) => CallSink::Span { buffer: span.buffer, extents: next() },
+                Sink::Message { channel } => {
+                    let (peer, channel) = end(channel);
+                    CallSink::Message { peer, channel }
+                }
+            });
+        }
+        (firsts.0..self.sources.len() as u32, firsts.1..self.sinks.len() as u32)
+    }
+
+    fn way(&self, node: &CallNode) -> Way {
+        let (sources, sinks) = (self.sources_of(node), self.sinks_of(node));
+        let is_unscaled = |first: bool| !(first && self.scales);
+        let is_span = matches!(*sources, [CallSource::Span { first, .. }] if is_unscaled(first));
+        if is_span && !node.finish && sinks.iter().all(|sink| matches!(sink, CallSink::Message { .. })) {
+            return Way::Send;
+        }
+        let is_small = node.trips == 1 && node.per_span == 1 && sources.len().max(sinks.len()) <= FEW;
+        if is_small { Way::SmallFold } else { Way::Fold }
     }
 }
 

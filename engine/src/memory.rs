@@ -21,9 +21,15 @@ impl Segments {
     }
 
     /// Replaces the list by one span, keeping its allocation.
+    #[inline]
     pub fn set(&mut self, span: RawSpan) {
-        self.clear();
-        self.extend([span]);
+        if let [only] = &mut self.parts[..] {
+            *only = (0, span);
+        } else {
+            self.clear();
+            self.parts.push((0, span));
+        }
+        self.bytes = span.len() as u64;
     }
 
     /// Forgets all segments, keeping the allocation.

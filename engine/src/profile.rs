@@ -69,7 +69,10 @@ impl Profile {
         Some(json!({
             "ph": "X", "cat": "node", "name": format!("{:?} n{} t{}", call.plan.kind_of(node), issue.node, issue.tile),
             "ts": micros(event.from_ns), "dur": micros(event.to_ns - event.from_ns), "pid": rank, "tid": tid,
-            "args": {"operation": event.number, "bytes": issue.bytes, "tile": issue.tile},
+            "args": {
+                "operation": event.number, "bytes": issue.bytes, "tile": issue.tile,
+                "node": issue.node, "plan": format!("{:016x}", call.plan.id),
+            },
         }))
     }
 }

@@ -134,8 +134,9 @@ fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options
     trainer.timeline.write(&nodes, &options.out)?;
     comm.barrier()?;
     if comm.rank() == 0 {
-        let mut files = plans::draw(comm, &trainer.buckets(), &options.out)?;
-        files.push(trace::merge(&options.out, comm.world())?);
+        let trace = trace::merge(&options.out, comm.world())?;
+        let mut files = plans::draw(comm, &trainer.buckets(), &options.out, Some(&trace))?;
+        files.push(trace);
         println!("{}", report::files(&files));
     }
     Ok(())

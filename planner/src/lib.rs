@@ -1,7 +1,8 @@
 //! (Request, Topology, Costs) -> Plan. Pure: no clock, no I/O, no async.
 //!
 //! A call enters as a [`Request`], an algorithm's builder writes one rank's nodes into a graph, passes fuse and place
-//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks.
+//! them, `freeze` turns the graph into a [`Plan`], and `verify` proves the joined plans of all ranks. `timeline` predicts when each
+//! node runs, and `export` draws it all.
 //!
 //! ```
 //! use hcomm_ops::{DType, ReduceOp};
@@ -35,6 +36,8 @@ pub mod plan;
 pub mod planner;
 pub mod request;
 pub mod shape;
+mod sizing;
+pub mod timeline;
 pub mod topology;
 pub mod verify;
 
@@ -45,5 +48,6 @@ pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, S
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};
+pub use timeline::{Model, Timeline, predict};
 pub use topology::Topology;
 pub use verify::{Verified, VerifyError, verify};

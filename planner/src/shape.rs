@@ -66,6 +66,13 @@ impl Shape {
         first..first + each + u64::from(part < longer)
     }
 
+    /// How many chunks from this one on, within its block, are as long as it is.
+    pub(crate) fn alike(&self, chunk: u32) -> u64 {
+        let (block, part) = (u64::from(chunk) / self.parts, u64::from(chunk) % self.parts);
+        let longer = (self.offsets[block as usize + 1] - self.offsets[block as usize]) % self.parts;
+        if part < longer { longer - part } else { self.parts - part }
+    }
+
     /// The part of a chunk that tile `tile` of `tile_elements` elements covers; empty past the chunk's end.
     #[inline]
     pub fn tile(&self, chunk: u32, tile: u64, tile_elements: u64) -> Range<u64> {

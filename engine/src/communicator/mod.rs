@@ -256,6 +256,9 @@ impl Communicator {
 
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
+        if let Some(outcome) = self.run_again(ask, &mut buffers) {
+            return outcome;
+        }
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() => {
                 let _span = self.span(&call).entered();
@@ -270,6 +273,30 @@ impl Communicator {
                 Err(refused.into())
             }
         }
+    }
+
+    /// Makes a call that is the last one once more, with the same or other buffers of the same length: nothing of it has to
+    /// be looked up or checked again.
+    #[inline]
+    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
+        let is_usual = self.options.is_usual() && !self.options.deterministic && ask.counts.is_none();
+        if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
+            return None;
+        }
+        let Inner { rank, world, domain, .. } = &*self.inner;
+        let dtype = buffers.dtype().ok()??;
+        let binding = Binding { collective: ask.collective, rank: *rank, world: *world, root: ask.root };
+        let spans = buffers.spans(binding).ok()?;
+        let outcome = domain.run_again(&spans, |last| {
+            let call = last.call();
+            let Request { collective, dtype: last_dtype, op, root, .. } = call.request;
+            let is_same = (collective, last_dtype, root) == (ask.collective, dtype, ask.root) && op == ask.op;
+            call.is_repeatable
+                && is_same
+                && last.bound_bytes() == (spans.input_bytes(), spans.output_bytes())
+                && matches!(call.request.counts, Counts::Even(_))
+        });
+        outcome.map(|outcome| outcome.map_err(Error::Failed))
     }
 
     /// Starts a call; what is refused comes out of the result.

@@ -44,7 +44,7 @@ impl Domain {
                 }
                 Progress::Blocked => return false,
             }
-            if self.watch.wants_attention() || idle > 0 && !self.inbox.1.is_empty() {
+            if self.watch.wants_attention() || self.handover.has_pending() {
                 return false;
             }
         }
@@ -106,7 +106,7 @@ impl Domain {
     fn sleep(&self, core: &mut Core, until: &dyn Fn(&Core) -> bool) {
         core.endpoint.doorbell.arm();
         self.take_in(core);
-        if core.round() || until(core) || !self.inbox.1.is_empty() || self.watch.wants_attention() {
+        if core.round() || until(core) || self.handover.has_pending() || self.watch.wants_attention() {
             core.endpoint.doorbell.disarm();
             self.handover.announce();
             return;
@@ -117,8 +117,10 @@ impl Domain {
 
     /// Takes in what other threads and the control plane have left.
     pub(super) fn take_in(&self, core: &mut Core) {
-        for intake in self.inbox.1.try_iter() {
-            self.accept(core, intake);
+        if self.handover.take_pending() {
+            for intake in self.inbox.1.try_iter() {
+                self.accept(core, intake);
+            }
         }
         if self.watch.has_news() {
             for news in self.watch.news() {
@@ -181,14 +183,13 @@ impl Domain {
             Shift::Over => None,
             Shift::Idle => Some(false),
             Shift::Drive(core) => {
-                self.drive_in_background(core);
+                self.drive_in_background(Held::new(core));
                 Some(true)
             }
         }
     }
 
-    fn drive_in_background(&self, core: Box<Core>) {
-        let mut core = Held::new(self, core);
+    fn drive_in_background(&self, mut core: Held<'_>) {
         // It never yields: a computing thread would keep the processor for the rest of its slice.
         let patience = Patience { spins: 0, yields: 0 };
         self.take_in(&mut core);

@@ -1,56 +1,80 @@
-//! [`Handover`]: who drives. A monitor around the communicator's core: whoever holds the core drives, the others sleep here.
+//! [`Handover`]: who drives. Whoever holds the communicator's core drives, the others sleep here.
 //!
-//! Protocol. The core is either parked here or held by one thread.
-//! - `take` moves it out, if it is parked and nothing stands against it.
-//! - `put_back` parks it again and wakes those who may need it: every sleeping waiter (each looks whether its operation is
-//!   done, one of the others takes the core), or, where there are none and operations remain, the background driver.
-//! - `wait` sleeps until the caller's operation is done or the core is parked; it counts as a waiter meanwhile, so that
+//! Protocol. The core lies in a mutex; who has locked it is the driver, and nobody ever waits for that lock.
+//!
+//! | field | written by | meaning |
+//! |---|---|---|
+//! | `core` | who has locked it | |
+//! | `held` | who has locked `core`, before it unlocks and after it has locked | a hint for those who do not want the lock |
+//! | `work_left` | who has locked `core` | operations remain in the core as it was put back |
+//! | `pending` | who posts (true), the driver (false) | something was put into the inbox since it was last emptied |
+//! | `waiting` | waiters, with the monitor locked | threads in `wait` |
+//! | monitor | who has locked it | whether the background driver sleeps, whether all is over |
+//!
+//! - `take` locks the core if nobody has.
+//! - Putting it back wakes those who may need it: every sleeping waiter (each looks whether its operation is done, one of the
+//!   others takes the core), or, where there are none and work remains, the background driver.
+//! - `wait` sleeps until the caller's operation is done or the core is put back; it counts as a waiter meanwhile, so that
 //!   the background driver, which looks at `is_wanted` between rounds, gives the core up.
 //! - `announce` is called by the holder after it has completed operations.
 //!
-//! All conditions are read and written under one mutex, so no wake is lost; it is held for a few instructions only.
+//! No wake is lost. A waiter, with the monitor locked, raises `waiting`, fences, and then looks at `held` and at its operation;
+//! a holder lowers `held`, or completes the operation, fences, and then looks at `waiting`: one of the two sees the other, and the holder that sees a waiter locks the monitor, which it gets when the waiter sleeps. Posting and
+//! putting back are the same with `pending` and `held`. Between the lowering of `held` and the unlocking a waiter may find
+//! the core locked: it looks again. A call that finds the core free and leaves no work takes this one lock and no more.
 
 #[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+#[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The core, or the place where it will be put back.
+/// The core, and the place to wait for it.
 #[derive(Debug)]
 pub struct Handover<T> {
-    parked: Mutex<Parked<T>>,
+    core: Mutex<T>,
+    held: AtomicBool,
+    work_left: AtomicBool,
+    pending: AtomicBool,
+    waiting: AtomicUsize,
+    monitor: Mutex<Monitor>,
     waiters: Condvar,
     driver: Condvar,
 }
 
-#[derive(Debug)]
-struct Parked<T> {
-    core: Option<Box<T>>,
-    waiting: usize,
-    /// Operations remain in the parked core.
-    work_left: bool,
-    /// Something was put into the inbox while the core was away.
-    pending: bool,
+#[derive(Debug, Default)]
+struct Monitor {
     /// The background driver sleeps in `next_shift`.
     driver_asleep: bool,
     closed: bool,
 }
 
+/// The core in the hands of one thread. Dropping it puts it back as one that may have work left.
+#[derive(Debug)]
+pub struct Lease<'a, T> {
+    handover: &'a Handover<T>,
+    core: Option<MutexGuard<'a, T>>,
+}
+
 /// What a wait came to.
 #[derive(Debug)]
-pub enum Turn<T> {
+pub enum Turn<'a, T> {
     /// The caller holds the core and must drive.
-    Drive(Box<T>),
+    Drive(Lease<'a, T>),
     /// Look again: the operation may be done, or the patience is over.
     Look,
 }
 
 /// What the background driver is to do.
 #[derive(Debug)]
-pub enum Shift<T> {
+pub enum Shift<'a, T> {
     /// Drive until nothing is left or somebody else wants the core.
-    Drive(Box<T>),
+    Drive(Lease<'a, T>),
     /// The core is elsewhere or idle; look again.
     Idle,
     /// The communicator is closed.
@@ -58,146 +82,223 @@ pub enum Shift<T> {
 }
 
 impl<T> Handover<T> {
-    /// A parked core.
+    /// A core that nobody holds.
     pub fn new(core: T) -> Self {
-        let parked = Parked {
-            core: Some(Box::new(core)),
-            waiting: 0,
-            work_left: false,
-            pending: false,
-            driver_asleep: false,
-            closed: false,
-        };
-        Handover { parked: Mutex::new(parked), waiters: Condvar::new(), driver: Condvar::new() }
-    }
-
-    /// Takes the core, if nobody holds it.
-    #[must_use = "who takes the core must put it back"]
-    pub fn take(&self) -> Option<Box<T>> {
-        self.lock().take()
-    }
-
-    /// Parks the core. `work_left`: operations remain unfinished.
-    pub fn put_back(&self, core: Box<T>, work_left: bool) {
-        let mut parked = self.lock();
-        parked.core = Some(core);
-        parked.work_left = work_left || parked.pending;
-        if parked.waiting > 0 {
-            self.waiters.notify_all();
-        } else {
-            self.pass_on(&parked);
+        Handover {
+            core: Mutex::new(core),
+            held: AtomicBool::new(false),
+            work_left: AtomicBool::new(false),
+            pending: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            monitor: Mutex::new(Monitor::default()),
+            waiters: Condvar::new(),
+            driver: Condvar::new(),
         }
+    }
+
+    /// The core, if nobody holds it.
+    #[inline]
+    pub fn take(&self) -> Option<Lease<'_, T>> {
+        let core = try_lock(&self.core)?;
+        self.held.store(true, Ordering::Relaxed);
+        Some(Lease { handover: self, core: Some(core) })
     }
 
     /// Sleeps until `is_done`, until the core can be taken, or for `patience`.
-    pub fn wait(&self, is_done: impl Fn() -> bool, patience: Duration) -> Turn<T> {
-        let mut parked = self.lock();
+    pub fn wait(&self, is_done: impl Fn() -> bool, patience: Duration) -> Turn<'_, T> {
+        let mut monitor = lock(&self.monitor);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence_after_exchange();
+        if self.held.load(Ordering::Relaxed) && !is_done() {
+            monitor = wait_timeout(&self.waiters, monitor, patience);
+        }
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         if is_done() {
+            self.pass_on(&monitor);
             return Turn::Look;
         }
-        if parked.core.is_none() {
-            parked.waiting += 1;
-            parked = wait_timeout(&self.waiters, parked, patience);
-            parked.waiting -= 1;
-        }
-        if is_done() {
-            self.pass_on(&parked);
-            return Turn::Look;
-        }
-        parked.take().map_or(Turn::Look, Turn::Drive)
+        drop(monitor);
+        self.take().map_or(Turn::Look, Turn::Drive)
     }
 
     /// Tells the waiters to look at their operations.
     pub fn announce(&self) {
-        if self.lock().waiting > 0 {
+        fence(Ordering::SeqCst);
+        if self.is_wanted() {
+            let _monitor = lock(&self.monitor);
             self.waiters.notify_all();
         }
     }
 
     /// Whether a thread sleeps here that would drive.
+    #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.lock().waiting > 0
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Says that something was put into the inbox, so that somebody looks at it.
+    /// Says that something was put into the inbox, or that an operation is nobody's any more, so that somebody looks.
     pub fn leave_work(&self) {
-        let mut parked = self.lock();
-        parked.pending = true;
-        parked.work_left = true;
-        self.pass_on(&parked);
+        self.pending.swap(true, Ordering::SeqCst);
+        fence_after_exchange();
+        self.pass_on(&lock(&self.monitor));
+    }
+
+    /// For the holder: whether something may have come into the inbox since this was last asked.
+    #[inline]
+    pub fn take_pending(&self) -> bool {
+        self.has_pending() && self.pending.swap(false, Ordering::Acquire)
+    }
+
+    /// The same without taking note of it.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed)
     }
 
     /// For the background driver: sleeps until there is work and nobody to do it, or for `patience`.
-    pub fn next_shift(&self, patience: Duration) -> Shift<T> {
-        let mut parked = self.lock();
-        if !parked.closed && !parked.is_unattended() && !patience.is_zero() {
-            parked.driver_asleep = true;
-            parked = wait_timeout(&self.driver, parked, patience);
-            parked.driver_asleep = false;
+    pub fn next_shift(&self, patience: Duration) -> Shift<'_, T> {
+        let mut monitor = lock(&self.monitor);
+        if !monitor.closed && !self.is_unattended() && !patience.is_zero() {
+            monitor.driver_asleep = true;
+            monitor = wait_timeout(&self.driver, monitor, patience);
+            monitor.driver_asleep = false;
         }
-        if parked.closed {
+        if monitor.closed {
             return Shift::Over;
         }
-        if !parked.is_unattended() {
+        if !self.is_unattended() {
             return Shift::Idle;
         }
-        parked.take().map_or(Shift::Idle, Shift::Drive)
+        drop(monitor);
+        self.take().map_or(Shift::Idle, Shift::Drive)
     }
 
     /// Ends the background driver.
     pub fn close(&self) {
-        self.lock().closed = true;
+        lock(&self.monitor).closed = true;
         self.driver.notify_all();
         self.waiters.notify_all();
     }
 
-    /// A waiter that leaves without driving sees to it that somebody does.
-    fn pass_on(&self, parked: &Parked<T>) {
-        if parked.driver_asleep && parked.is_unattended() {
+    /// Wakes who may need the core that was put back.
+    #[cold]
+    fn wake(&self) {
+        let monitor = lock(&self.monitor);
+        if self.is_wanted() {
+            self.waiters.notify_all();
+        } else {
+            self.pass_on(&monitor);
+        }
+    }
+
+    /// Who leaves work without driving sees to it that somebody does.
+    fn pass_on(&self, monitor: &Monitor) {
+        if monitor.driver_asleep && self.is_unattended() {
             self.driver.notify_one();
         }
     }
 
-    #[cfg(not(loom))]
-    fn lock(&self) -> MutexGuard<'_, Parked<T>> {
-        self.parked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    #[cfg(loom)]
-    fn lock(&self) -> MutexGuard<'_, Parked<T>> {
-        self.parked.lock().expect("loom's mutex is not poisoned")
+    /// Whether work is left and nobody holds the core or waits for it.
+    fn is_unattended(&self) -> bool {
+        let is_work = self.work_left.load(Ordering::Relaxed) || self.has_pending();
+        is_work && !self.held.load(Ordering::Relaxed) && !self.is_wanted()
     }
 }
 
-impl<T> Parked<T> {
-    fn take(&mut self) -> Option<Box<T>> {
-        let core = self.core.take();
-        self.pending &= core.is_none();
-        core
+impl<T> Lease<'_, T> {
+    /// Puts the core back. `work_left`: operations remain unfinished.
+    #[inline]
+    pub fn put_back(mut self, work_left: bool) {
+        self.unlock(work_left);
     }
 
-    /// Whether work is left and nobody holds the core or waits for it.
-    fn is_unattended(&self) -> bool {
-        self.core.is_some() && self.work_left && self.waiting == 0
+    #[inline]
+    fn unlock(&mut self, work_left: bool) {
+        let Some(core) = self.core.take() else { return };
+        let handover = self.handover;
+        handover.work_left.store(work_left, Ordering::Relaxed);
+        handover.held.swap(false, Ordering::SeqCst);
+        fence_after_exchange();
+        let is_awaited = handover.has_pending() || handover.is_wanted();
+        drop(core);
+        if work_left || is_awaited {
+            handover.wake();
+        }
     }
+}
+
+impl<T> Deref for Lease<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.core.as_ref().expect("held until it is put back")
+    }
+}
+
+impl<T> DerefMut for Lease<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.core.as_mut().expect("held until it is put back")
+    }
+}
+
+impl<T> Drop for Lease<'_, T> {
+    fn drop(&mut self) {
+        self.unlock(true);
+    }
+}
+
+/// A full fence, cheap because it comes directly after an atomic exchange: on x86 the exchange is one already.
+#[inline(always)]
+fn fence_after_exchange() {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    fence(Ordering::SeqCst);
 }
 
 #[cfg(not(loom))]
-fn wait_timeout<'a, T>(
-    condvar: &Condvar,
-    parked: MutexGuard<'a, Parked<T>>,
-    patience: Duration,
-) -> MutexGuard<'a, Parked<T>> {
-    condvar.wait_timeout(parked, patience).unwrap_or_else(std::sync::PoisonError::into_inner).0
+#[inline]
+fn try_lock<T>(core: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match core.try_lock() {
+        Ok(core) => Some(core),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
 }
 
 #[cfg(loom)]
-fn wait_timeout<'a, T>(
+fn try_lock<T>(core: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    core.try_lock().ok()
+}
+
+#[cfg(not(loom))]
+fn lock(monitor: &Mutex<Monitor>) -> MutexGuard<'_, Monitor> {
+    monitor.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(loom)]
+fn lock(monitor: &Mutex<Monitor>) -> MutexGuard<'_, Monitor> {
+    monitor.lock().expect("loom's mutex is not poisoned")
+}
+
+#[cfg(not(loom))]
+fn wait_timeout<'a>(
     condvar: &Condvar,
-    parked: MutexGuard<'a, Parked<T>>,
+    monitor: MutexGuard<'a, Monitor>,
+    patience: Duration,
+) -> MutexGuard<'a, Monitor> {
+    condvar.wait_timeout(monitor, patience).unwrap_or_else(std::sync::PoisonError::into_inner).0
+}
+
+#[cfg(loom)]
+fn wait_timeout<'a>(
+    condvar: &Condvar,
+    monitor: MutexGuard<'a, Monitor>,
     _: Duration,
-) -> MutexGuard<'a, Parked<T>> {
-    condvar.wait(parked).expect("loom's mutex is not poisoned")
+) -> MutexGuard<'a, Monitor> {
+    condvar.wait(monitor).expect("loom's mutex is not poisoned")
 }
 
 /// `RUSTFLAGS="--cfg loom" cargo test -p hcomm-engine --lib --release -- loom`
@@ -224,12 +325,15 @@ mod loom_tests {
                 move || {
                     let is_done = || done.load(Ordering::Acquire) & bit != 0;
                     while !is_done() {
-                        if let Turn::Drive(mut core) = handover.wait(is_done, Duration::MAX) {
-                            *core += 1;
-                            // A round of progress completes everybody's operation.
-                            done.store(3, Ordering::Release);
-                            handover.announce();
-                            handover.put_back(core, false);
+                        match handover.wait(is_done, Duration::MAX) {
+                            Turn::Drive(mut core) => {
+                                *core += 1;
+                                // A round of progress completes everybody's operation.
+                                done.store(3, Ordering::Release);
+                                handover.announce();
+                                core.put_back(false);
+                            }
+                            Turn::Look => loom::thread::yield_now(),
                         }
                     }
                 }
@@ -258,9 +362,8 @@ mod loom_tests {
                 let (handover, inbox) = (handover.clone(), inbox.clone());
                 loom::thread::spawn(move || {
                     let Some(core) = handover.take() else { return };
-                    let took = take_in(&inbox);
-                    let work_left = *inbox.lock().expect("not poisoned") > 0;
-                    handover.put_back(core, work_left);
+                    let took = if handover.take_pending() { take_in(&inbox) } else { 0 };
+                    core.put_back(false);
                     // The driver below is to end as well.
                     if took > 0 {
                         handover.close();
@@ -270,8 +373,8 @@ mod loom_tests {
             loop {
                 match handover.next_shift(Duration::MAX) {
                     Shift::Drive(core) => {
-                        let took = take_in(&inbox);
-                        handover.put_back(core, false);
+                        let took = if handover.take_pending() { take_in(&inbox) } else { 0 };
+                        core.put_back(false);
                         if took > 0 {
                             break;
                         }
@@ -299,7 +402,7 @@ mod loom_tests {
                             Shift::Drive(mut core) => {
                                 *core += 1;
                                 let left = *core < 2;
-                                handover.put_back(core, left);
+                                core.put_back(left);
                                 if !left {
                                     return;
                                 }
@@ -311,10 +414,13 @@ mod loom_tests {
                 })
             };
             loop {
-                if let Turn::Drive(core) = handover.wait(|| false, Duration::MAX) {
-                    let left = *core < 2;
-                    handover.put_back(core, left);
-                    break;
+                match handover.wait(|| false, Duration::MAX) {
+                    Turn::Drive(core) => {
+                        let left = *core < 2;
+                        core.put_back(left);
+                        break;
+                    }
+                    Turn::Look => loom::thread::yield_now(),
                 }
             }
             driver.join().expect("the driver ends");
@@ -331,7 +437,10 @@ mod loom_tests {
                 loom::thread::spawn(move || {
                     loop {
                         match handover.next_shift(Duration::MAX) {
-                            Shift::Drive(core) => handover.put_back(core, false),
+                            Shift::Drive(core) => {
+                                handover.take_pending();
+                                core.put_back(false);
+                            }
                             Shift::Idle => loom::thread::yield_now(),
                             Shift::Over => return,
                         }
@@ -354,7 +463,7 @@ mod loom_tests {
                 loom::thread::spawn(move || {
                     loop {
                         match handover.next_shift(Duration::MAX) {
-                            Shift::Drive(core) => return handover.put_back(core, false),
+                            Shift::Drive(core) => return core.put_back(false),
                             Shift::Idle => loom::thread::yield_now(),
                             Shift::Over => return,
                         }
@@ -363,7 +472,7 @@ mod loom_tests {
             };
             let core = handover.take();
             if let Some(core) = core {
-                handover.put_back(core, true);
+                core.put_back(true);
             }
             driver.join().expect("the driver ends");
         });

@@ -25,7 +25,7 @@ use hcomm_ops::buffer::Claim;
 use hcomm_transports::Ringer;
 
 use self::core::{Core, Local, Submission};
-use self::handover::{Handover, Turn};
+use self::handover::{Handover, Lease, Turn};
 use self::p2p::Posted;
 use self::watch::Watch;
 use crate::bindings::Spans;
@@ -67,39 +67,43 @@ pub(crate) struct Order {
 
 /// The core in the hands of one thread; put back in every exit.
 struct Held<'a> {
-    domain: &'a Domain,
-    core: Option<Box<Core>>,
+    lease: Option<Lease<'a, Core>>,
 }
 
 impl<'a> Held<'a> {
-    fn new(domain: &'a Domain, core: Box<Core>) -> Self {
-        Held { domain, core: Some(core) }
+    #[inline]
+    fn new(lease: Lease<'a, Core>) -> Self {
+        Held { lease: Some(lease) }
     }
 }
 
 impl Deref for Held<'_> {
     type Target = Core;
 
+    #[inline]
     fn deref(&self) -> &Core {
-        self.core.as_ref().expect("held until it is dropped")
+        self.lease.as_ref().expect("held until it is dropped")
     }
 }
 
 impl DerefMut for Held<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Core {
-        self.core.as_mut().expect("held until it is dropped")
+        self.lease.as_mut().expect("held until it is dropped")
     }
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(mut core) = self.core.take() else { return };
+        let Some(mut core) = self.lease.take() else { return };
         if std::thread::panicking() {
             let cause = "a thread panicked while it drove the communicator".to_owned();
-            core.abort(&Failure::Aborted { rank: core.peers.rank(), cause });
+            let rank = core.peers.rank();
+            core.abort(&Failure::Aborted { rank, cause });
         }
-        let work_left = core.has_work() || !self.domain.inbox.1.is_empty();
-        self.domain.handover.put_back(core, work_left);
+        let work_left = core.has_work();
+        core.put_back(work_left);
     }
 }
 
@@ -137,7 +141,7 @@ impl Domain {
     }
 
     /// Runs a call to its end on the caller's stack where nothing else is in flight, and through the table where
-    /// something is. `bind` enters the buffers.
+    /// something is.
     pub fn run(&self, call: &Arc<Call>, spans: &Spans) -> Result<(), Failure> {
         let number = self.watch.record(call.fingerprint);
         let Some(mut core) = self.take() else {
@@ -146,18 +150,43 @@ impl Domain {
             return self.wait(&operation);
         };
         self.take_in(&mut core);
-        if !core.is_idle() || !core.admits(number, call) {
+        let execution = core.execution(call, number);
+        self.run_held(core, execution, number, spans)
+    }
+
+    /// Makes the call that ended last again, if `is_same` says that it is wanted, and nobody else is driving.
+    #[inline]
+    pub fn run_again(
+        &self,
+        spans: &Spans,
+        is_same: impl FnOnce(&Execution) -> bool,
+    ) -> Option<Result<(), Failure>> {
+        let mut core = self.take()?;
+        self.take_in(&mut core);
+        let mut execution = core.repeat(is_same)?;
+        let number = self.watch.record(execution.call().fingerprint);
+        execution.repeat(number);
+        Some(self.run_held(core, execution, number, spans))
+    }
+
+    #[inline]
+    fn run_held(
+        &self,
+        mut core: Held<'_>,
+        mut execution: Box<Execution>,
+        number: u64,
+        spans: &Spans,
+    ) -> Result<(), Failure> {
+        execution.bind(spans);
+        if !core.is_idle() || !core.admits(number, execution.call()) {
             let operation = Arc::new(Operation::default());
-            self.accept(
-                &mut core,
-                Intake::Collective(Box::new(Submission::new(number, call, spans, &operation))),
-            );
+            let submission =
+                Submission { execution: Some(execution), ..Submission::empty(number, &operation) };
+            self.accept(&mut core, Intake::Collective(Box::new(submission)));
             return self.finish(core, &operation);
         }
-        let mut execution = execution_in(&mut core, call, number);
         core.pass(number, &mut execution);
-        execution.bind(spans);
-        core.recorder.start(number, call);
+        core.recorder.start(number, execution.call());
         if self.run_inline(&mut core, &mut execution, number) {
             core.recorder.finish(number);
             core.ended(number, execution);
@@ -172,9 +201,18 @@ impl Domain {
     /// Submits an operation and makes a first round of progress. Returns its number.
     pub fn start(&self, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>, order: Order) -> u64 {
         let number = self.watch.record(call.fingerprint);
-        let submission = Submission::new(number, call, spans, operation);
-        let submission = Submission { after: order.after, claims: order.claims, ..submission };
-        self.submit(Intake::Collective(Box::new(submission)));
+        let Order { after, claims } = order;
+        let Some(mut core) = self.take() else {
+            let submission = Submission { after, claims, ..Submission::new(number, call, spans, operation) };
+            self.post(Intake::Collective(Box::new(submission)));
+            return number;
+        };
+        self.take_in(&mut core);
+        let mut execution = core.execution(call, number);
+        execution.bind(spans);
+        let execution = Some(execution);
+        core.submit(Submission { execution, after, claims, ..Submission::empty(number, operation) });
+        core.round();
         number
     }
 
@@ -218,7 +256,7 @@ impl Domain {
                 return outcome;
             }
             match self.handover.wait(|| operation.is_done(), patience) {
-                Turn::Drive(core) => return self.finish(Held::new(self, core), operation),
+                Turn::Drive(core) => return self.finish(Held::new(core), operation),
                 Turn::Look => {
                     self.ringer.ring();
                     patience = (2 * patience).min(drive::NAP);
@@ -293,14 +331,14 @@ impl Domain {
 
     /// The core, if nobody holds it.
     fn take(&self) -> Option<Held<'_>> {
-        self.handover.take().map(|core| Held::new(self, core))
+        self.handover.take().map(Held::new)
     }
 
     /// The core, after waiting for whoever has it.
     fn hold(&self, deadline: Instant) -> Option<Held<'_>> {
         loop {
             if let Turn::Drive(core) = self.handover.wait(|| false, Duration::from_millis(1)) {
-                return Some(Held::new(self, core));
+                return Some(Held::new(core));
             }
             if Instant::now() >= deadline {
                 return None;
@@ -318,30 +356,23 @@ impl Domain {
     }
 }
 
-fn execution_in(core: &mut Core, call: &Arc<Call>, number: u64) -> Execution {
-    match core.spare() {
-        Some(mut execution) => {
-            execution.restart(call.clone(), number);
-            execution
-        }
-        None => Execution::new(call.clone(), number),
-    }
-}
-
 impl Submission {
     /// A number that passes without an operation.
     fn refused(number: u64) -> Self {
-        let operation = Arc::default();
-        Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() }
+        Submission::empty(number, &Arc::default())
     }
 
     /// A call that comes after nothing.
     fn new(number: u64, call: &Arc<Call>, spans: &Spans, operation: &Arc<Operation>) -> Self {
-        let mut execution = Execution::new(call.clone(), number);
+        let mut execution = Box::new(Execution::new(call.clone(), number));
         execution.bind(spans);
+        Submission { execution: Some(execution), ..Submission::empty(number, operation) }
+    }
+
+    fn empty(number: u64, operation: &Arc<Operation>) -> Self {
         Submission {
             number,
-            execution: Some(execution),
+            execution: None,
             operation: operation.clone(),
             after: Vec::new(),
             claims: Vec::new(),

@@ -127,6 +127,9 @@ impl Peers {
 
     /// The refusal of a call, as the failure of ours.
     pub fn refusal(&mut self, number: u64) -> Option<Failure> {
+        if !self.has_refused(number) {
+            return None;
+        }
         let (rank, reason) = self.refused.remove(&number)?;
         Some(Failure::PeerRefused { rank, call: self.our_call(number), reason })
     }

@@ -294,7 +294,13 @@ impl Program {
             false => after,
         };
         let operation = operations[rank].clone();
-        core.submit(Submission { number, execution: Some(execution), operation, after, claims: Vec::new() });
+        core.submit(Submission {
+            number,
+            execution: Some(Box::new(execution)),
+            operation,
+            after,
+            claims: Vec::new(),
+        });
         true
     }
 
@@ -407,7 +413,7 @@ fn run_alone(request: &Request, in_place: bool, switches: Vec<Option<usize>>, ch
         for rank in 0..world {
             let Some(mut execution) = inline[rank].take() else { continue };
             if switches[rank].is_some_and(|limit| advances[rank] >= limit) {
-                group.cores[rank].insert(number, execution, operations[rank].clone());
+                group.cores[rank].insert(number, Box::new(execution), operations[rank].clone());
                 moved = true;
                 continue;
             }

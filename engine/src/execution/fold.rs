@@ -2,10 +2,9 @@
 //! each, cut where a buffer's segments end.
 
 use hcomm_ops::{Operand, RawSpan};
-use hcomm_planner::plan::NodeId;
-use hcomm_planner::{Sink, Source, Span};
+use hcomm_planner::BufferKind;
 
-use crate::call::{Call, CallNode, Extent};
+use crate::call::{Call, CallNode, CallSink, CallSource, Extent};
 use crate::memory::Memory;
 
 /// Lists that a fold needs, kept for their allocation.
@@ -27,6 +26,7 @@ struct Place<'a> {
     memory: &'a Memory,
     node: &'a CallNode,
     tile: u32,
+    /// Of each span.
     chunk: u32,
     /// Bytes of the chunk's tile that are done.
     done: u64,
@@ -35,31 +35,29 @@ struct Place<'a> {
 }
 
 impl Workspace {
+    #[inline]
     pub fn clear(&mut self) {
         self.arrived.clear();
         self.reserved.clear();
     }
 
+    #[inline]
     pub fn arrived(&mut self, message: RawSpan) {
         self.arrived.push(message);
     }
 
+    #[inline]
     pub fn reserved(&mut self, slot: RawSpan) {
         self.reserved.push(slot);
     }
 
-    /// The bytes that `load_pieces` found.
-    pub fn pieces(&self) -> &[RawSpan] {
-        &self.pieces
-    }
-
-    /// Lists the bytes of a node's first span at a tile.
-    pub fn load_pieces(&mut self, call: &Call, memory: &Memory, id: NodeId, tile: u32) {
-        let (node, plan_node) = (&call.nodes[id as usize], &call.plan.nodes[id as usize]);
-        let buffer = memory.buffer(plan_node.extent.buffer);
+    /// Lists the bytes of a plain send's span at a tile.
+    pub fn load_pieces(&mut self, call: &Call, memory: &Memory, node: &CallNode, tile: u32) -> &[RawSpan] {
         self.pieces.clear();
-        for chunk in 0..node.per_span {
-            let Extent { mut start, mut bytes } = call.tile_of(node, 0, chunk, tile);
+        let [CallSource::Span { buffer, extents, .. }] = *call.sources_of(node) else { return &[] };
+        let buffer = memory.buffer(buffer);
+        for chunk in extents..extents + node.per_span {
+            let Extent { mut start, mut bytes } = call.tile_of(node, chunk, tile);
             while bytes > 0 {
                 let piece = buffer.piece(start, bytes as usize);
                 self.pieces.push(piece);
@@ -67,18 +65,18 @@ impl Workspace {
                 bytes -= piece.len() as u64;
             }
         }
+        &self.pieces
     }
 
     /// Folds a node's sources into its sinks.
-    pub fn fold(&mut self, call: &Call, memory: &Memory, id: NodeId, tile: u32) {
-        let node = &call.nodes[id as usize];
-        let finish = call.plan.nodes[id as usize].finish;
+    #[inline]
+    pub fn fold(&mut self, call: &Call, memory: &Memory, node: &CallNode, tile: u32) {
         let mut place = Place { call, memory, node, tile, chunk: 0, done: 0, message: 0 };
         while place.chunk < node.per_span {
-            let bytes = call.tile_of(node, node.length_span(), place.chunk, tile).bytes;
+            let bytes = call.tile_of(node, node.extent + place.chunk, tile).bytes;
             while place.done < bytes {
-                let len = self.load(&place, id, (bytes - place.done) as usize);
-                call.kernel.fold(&self.operands, &self.sinks, finish);
+                let len = self.load(&place, (bytes - place.done) as usize);
+                call.kernel.fold(&self.operands, &self.sinks, node.finish);
                 place.done += len as u64;
                 place.message += len;
             }
@@ -88,51 +86,65 @@ impl Workspace {
     }
 
     /// Lists operands and sinks at a place, all of the same length, at most `len`. Returns the length.
-    fn load(&mut self, place: &Place<'_>, id: NodeId, len: usize) -> usize {
-        let plan = &place.call.plan;
-        let node = &plan.nodes[id as usize];
+    #[inline]
+    fn load(&mut self, place: &Place<'_>, len: usize) -> usize {
         self.operands.clear();
         self.sinks.clear();
-        let (mut local, mut message, mut shortest) = (0, 0, len);
-        for source in plan.sources_of(node) {
-            let (span, first) = match source {
-                Source::Span { span, first } => (place.local(*span, &mut local, len), *first),
-                Source::Message { first, .. } => {
-                    message += 1;
-                    (self.arrived[message - 1].slice(place.message, len), *first)
-                }
+        let (mut messages, mut shortest) = (self.arrived.iter(), len);
+        for source in place.call.sources_of(place.node) {
+            let (span, first) = match *source {
+                CallSource::Span { buffer, extents, first } => (place.local(buffer, extents, len), first),
+                CallSource::Message { first, .. } => (place.of_message(messages.next(), len), first),
             };
             shortest = shortest.min(span.len());
             self.operands.push(Operand { span, first });
         }
-        let mut slot = 0;
-        for sink in plan.sinks_of(node) {
-            let span = match sink {
-                Sink::Span(span) => place.local(*span, &mut local, len),
-                Sink::Message { .. } => {
-                    slot += 1;
-                    self.reserved[slot - 1].slice(place.message, len)
-                }
+        let mut slots = self.reserved.iter();
+        for sink in place.call.sinks_of(place.node) {
+            let span = match *sink {
+                CallSink::Span { buffer, extents } => place.local(buffer, extents, len),
+                CallSink::Message { .. } => place.of_message(slots.next(), len),
             };
             shortest = shortest.min(span.len());
             self.sinks.push(span);
         }
-        self.trim(shortest);
+        if shortest < len {
+            self.trim(shortest);
+        }
         shortest
     }
 
     /// Shortens all operands and sinks to `len`.
+    #[cold]
     fn trim(&mut self, len: usize) {
         self.operands.iter_mut().for_each(|o| o.span = o.span.slice(0, len));
         self.sinks.iter_mut().for_each(|s| *s = s.slice(0, len));
     }
 }
 
+/// The bytes of a plain send's span at a tile, where they lie in one piece.
+#[inline]
+pub(super) fn only_piece(call: &Call, memory: &Memory, node: &CallNode, tile: u32) -> Option<RawSpan> {
+    let [CallSource::Span { buffer, extents, .. }] = *call.sources_of(node) else { return None };
+    if node.per_span != 1 {
+        return None;
+    }
+    let Extent { start, bytes } = call.tile_of(node, extents, tile);
+    let piece = memory.buffer(buffer).piece(start, bytes as usize);
+    (piece.len() as u64 == bytes).then_some(piece)
+}
+
 impl Place<'_> {
-    /// The next local span's bytes at this place, up to the end of a segment.
-    fn local(&self, span: Span, index: &mut u32, len: usize) -> RawSpan {
-        let extent = self.call.tile_of(self.node, *index, self.chunk, self.tile);
-        *index += 1;
-        self.memory.buffer(span.buffer).piece(extent.start + self.done, len)
+    /// A local span's bytes at this place, up to the end of a segment.
+    #[inline]
+    fn local(&self, buffer: BufferKind, extents: u32, len: usize) -> RawSpan {
+        let extent = self.call.tile_of(self.node, extents + self.chunk, self.tile);
+        self.memory.buffer(buffer).piece(extent.start + self.done, len)
+    }
+
+    /// A message's bytes at this place.
+    #[inline]
+    fn of_message(&self, message: Option<&RawSpan>, len: usize) -> RawSpan {
+        message.expect("a node folds when all its messages were found").slice(self.message, len)
     }
 }

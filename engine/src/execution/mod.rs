@@ -111,6 +111,18 @@ impl Execution {
         self.begin(number);
     }
 
+    /// Takes up the same call again.
+    #[inline]
+    pub fn repeat(&mut self, number: u64) {
+        self.state.restart(&self.call, number);
+    }
+
+    /// Bytes of input and output that it was given.
+    #[inline]
+    pub fn bound_bytes(&self) -> (u64, u64) {
+        (self.memory.input.bytes(), self.memory.output.bytes())
+    }
+
     /// Gives it the caller's buffers, whose sizes have been checked against the call.
     #[inline]
     pub fn bind(&mut self, spans: &Spans) {

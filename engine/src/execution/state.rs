@@ -1,13 +1,12 @@
 //! [`State`]: cursors of the lanes, counters of the nodes, and the rules by which they move forward, never back.
 
-use hcomm_ops::Rank;
+use hcomm_ops::{Operand, Rank, RawSpan};
 use hcomm_planner::plan::NodeId;
-use hcomm_planner::{Direction, Node, Plan, Sink, Source};
 use hcomm_transports::{Arrival, Key, Room, Sent, Ticket, Wire, Word};
 
-use super::fold::Workspace;
+use super::fold::{self, Workspace};
 use super::{Issue, Observer, PORTS, Progress, WINDOW_CHANNELS, WINDOWS, Wires};
-use crate::call::Call;
+use crate::call::{Call, CallNode, CallSink, CallSource, FEW, Way};
 use crate::memory::Memory;
 
 /// What an advance works with; none of it is the execution's own progress.
@@ -62,15 +61,20 @@ enum Attempt {
 
 impl State {
     pub fn start(&mut self, call: &Call, number: u64) {
-        let plan = &call.plan;
+        self.lanes.resize(call.plan.lanes.len(), Cursor::default());
+        self.restart(call, number);
+    }
+
+    /// The same call again, as another operation.
+    #[inline]
+    pub fn restart(&mut self, call: &Call, number: u64) {
         self.operation = number as u32;
         self.fingerprint = call.fingerprint;
         self.first_port = (number % WINDOWS) as u16 * WINDOW_CHANNELS;
-        self.lanes.clear();
-        self.lanes.resize(plan.lanes.len(), Cursor::default());
+        self.lanes.fill(Cursor::default());
         self.steps = 0;
         self.lent.clear();
-        self.running = plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count();
+        self.running = call.running;
     }
 
     #[inline]
@@ -168,6 +172,7 @@ impl State {
     }
 
     /// Moves a lane's cursor to the next node, or to the next tile, or to its end.
+    #[inline]
     fn move_on(&mut self, call: &Call, lane: usize) {
         let nodes = &call.plan.lanes[lane].nodes;
         let cursor = &mut self.lanes[lane];
@@ -180,59 +185,115 @@ impl State {
 
     #[inline]
     fn is_ready(&self, call: &Call, id: NodeId, tile: u32) -> bool {
-        let node = &call.plan.nodes[id as usize];
-        call.plan.deps_of(node).iter().all(|dep| self.is_done(call, *dep, tile))
+        let deps = call.deps_of(&call.nodes[id as usize]);
+        deps.is_empty() || deps.iter().all(|dep| self.is_done(call, *dep, tile))
     }
 
     /// Whether a node is done for a tile: its lane has passed it, which a node that skips the tile has to wait for like
     /// any other, and nobody reads what it lent.
     #[inline]
     fn is_done(&self, call: &Call, id: NodeId, tile: u32) -> bool {
-        let lane = call.plan.nodes[id as usize].lane as usize;
+        let lane = call.nodes[id as usize].lane as usize;
         let (cursor, at) = (self.lanes[lane], id - call.plan.lanes[lane].nodes.start);
         (cursor.tile, cursor.at) > (tile, at) && !self.lent.iter().any(|l| (l.node, l.tile) == (id, tile))
     }
 
+    #[inline]
     fn attempt(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
-        let node = &step.call.plan.nodes[id as usize];
-        if is_plain_send(step.call, node) {
-            self.attempt_send(lane, id, tile, step)
-        } else {
-            self.attempt_fold(id, tile, step)
+        let call = step.call;
+        let node = &call.nodes[id as usize];
+        match node.way {
+            Way::Send => self.attempt_send(lane, id, tile, step),
+            Way::SmallFold => self.attempt_small_fold(node, step),
+            Way::Fold => self.attempt_fold(node, tile, step),
         }
     }
 
     /// A plain send: the transport may read the span itself. Sinks that found room stay sent while others wait.
+    #[inline]
     fn attempt_send(&mut self, lane: usize, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
         let Step { call, memory, room, wires } = step;
-        let plan = &call.plan;
-        room.load_pieces(call, memory, id, tile);
-        let sinks = plan.sinks_of(&plan.nodes[id as usize]);
-        while let Some(Sink::Message { channel }) = sinks.get(self.lanes[lane].sent as usize) {
-            let (peer, key) = self.key(plan, *channel);
+        let node = &call.nodes[id as usize];
+        let one;
+        let pieces = match fold::only_piece(call, memory, node, tile) {
+            Some(piece) => {
+                one = [piece];
+                &one[..]
+            }
+            None => room.load_pieces(call, memory, node, tile),
+        };
+        let sinks = call.sinks_of(node);
+        while let Some(&CallSink::Message { peer, channel }) = sinks.get(self.lanes[lane].sent as usize) {
+            let peer = peer as Rank;
             let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
-            match wire.send_from(key, room.pieces(), !plan.buffered) {
+            match wire.send_from(self.key(channel), pieces, !call.plan.buffered) {
                 Sent::Done => {}
                 Sent::Lent(ticket) => self.lent.push(Lent { node: id, tile, peer, ticket }),
                 Sent::Full => return Attempt::Waits,
             }
             self.lanes[lane].sent += 1;
         }
-        Attempt::Issued(call.message_bytes(&call.nodes[id as usize], tile))
+        Attempt::Issued(if node.trips == 1 { node.bytes } else { call.message_bytes(node, tile) })
+    }
+
+    /// A fold without lists, where every local span lies in one piece.
+    #[inline]
+    fn attempt_small_fold(&mut self, node: &CallNode, step: &mut Step<'_>) -> Attempt {
+        let Step { call, memory, wires, .. } = step;
+        let bytes = node.bytes;
+        let local =
+            |buffer, extents: u32| memory.buffer(buffer).piece(call.extents[extents as usize].start, bytes);
+        let mut operands = [Operand { span: RawSpan::empty(), first: false }; FEW];
+        let mut targets = [RawSpan::empty(); FEW];
+        let (sources, sinks) = (call.sources_of(node), call.sinks_of(node));
+        for (operand, source) in operands.iter_mut().zip(sources) {
+            *operand = match *source {
+                CallSource::Span { buffer, extents, first } => {
+                    Operand { span: local(buffer, extents), first }
+                }
+                CallSource::Message { peer, channel, first } => {
+                    let Some(wire) = &mut wires[peer as Rank] else { return Attempt::Waits };
+                    match wire.poll(self.key(channel), bytes) {
+                        Arrival::Here(span) => Operand { span, first },
+                        Arrival::NotYet => return Attempt::Waits,
+                        _ => return self.attempt_fold(node, 0, step),
+                    }
+                }
+            };
+            if operand.span.len() != bytes {
+                return self.attempt_fold(node, 0, step);
+            }
+        }
+        for (target, sink) in targets.iter_mut().zip(sinks) {
+            *target = match *sink {
+                CallSink::Span { buffer, extents } => local(buffer, extents),
+                CallSink::Message { peer, channel } => {
+                    let Some(wire) = &mut wires[peer as Rank] else { return Attempt::Waits };
+                    match wire.reserve(self.key(channel), bytes) {
+                        Room::Slot(slot) => slot.slice(0, bytes),
+                        Room::Full => return Attempt::Waits,
+                    }
+                }
+            };
+            if target.len() != bytes {
+                return self.attempt_fold(node, 0, step);
+            }
+        }
+        call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], node.finish);
+        self.hand_over(call, node, bytes, wires);
+        Attempt::Issued(bytes)
     }
 
     /// Everything else: looks whether all messages are there and all channels have room, then folds.
-    fn attempt_fold(&mut self, id: NodeId, tile: u32, step: &mut Step<'_>) -> Attempt {
+    fn attempt_fold(&mut self, node: &CallNode, tile: u32, step: &mut Step<'_>) -> Attempt {
         let Step { call, memory, room, wires } = step;
-        let plan = &call.plan;
-        let node = &plan.nodes[id as usize];
-        let bytes = call.message_bytes(&call.nodes[id as usize], tile);
+        let bytes = call.message_bytes(node, tile);
         room.clear();
-        for source in plan.sources_of(node) {
-            let Source::Message { channel, .. } = source else { continue };
-            let (peer, key) = self.key(plan, *channel);
+        for source in call.sources_of(node) {
+            let CallSource::Message { peer, channel, .. } = *source else { continue };
+            let peer = peer as Rank;
             let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
-            match wire.poll(key, bytes) {
+            match wire.poll(self.key(channel), bytes) {
                 Arrival::Here(span) => room.arrived(span),
                 Arrival::Landed | Arrival::NotYet => return Attempt::Waits,
                 Arrival::Differs { word, bytes: theirs } => {
@@ -241,77 +302,56 @@ impl State {
                 }
             }
         }
-        for sink in plan.sinks_of(node) {
-            let Sink::Message { channel } = sink else { continue };
-            let (peer, key) = self.key(plan, *channel);
-            let Some(wire) = &mut wires[peer] else { return Attempt::Waits };
-            match wire.reserve(key, bytes) {
+        for sink in call.sinks_of(node) {
+            let CallSink::Message { peer, channel } = *sink else { continue };
+            let Some(wire) = &mut wires[peer as Rank] else { return Attempt::Waits };
+            match wire.reserve(self.key(channel), bytes) {
                 Room::Slot(span) => room.reserved(span),
                 Room::Full => return Attempt::Waits,
             }
         }
-        room.fold(call, memory, id, tile);
-        self.hand_over(plan, node, bytes, wires);
+        room.fold(call, memory, node, tile);
+        self.hand_over(call, node, bytes, wires);
         Attempt::Issued(bytes)
     }
 
     /// Commits what a fold has built and releases what it has read.
-    fn hand_over(&self, plan: &Plan, node: &Node, bytes: usize, wires: &mut Wires) {
-        for sink in plan.sinks_of(node) {
-            if let Sink::Message { channel } = sink {
-                let (peer, key) = self.key(plan, *channel);
-                wires[peer].iter_mut().for_each(|wire| wire.commit(key, bytes));
+    #[inline]
+    fn hand_over(&self, call: &Call, node: &CallNode, bytes: usize, wires: &mut Wires) {
+        for sink in call.sinks_of(node) {
+            if let CallSink::Message { peer, channel } = *sink {
+                wires[peer as Rank].iter_mut().for_each(|wire| wire.commit(self.key(channel), bytes));
             }
         }
-        for source in plan.sources_of(node) {
-            if let Source::Message { channel, .. } = source {
-                let (peer, key) = self.key(plan, *channel);
-                wires[peer].iter_mut().for_each(|wire| wire.release(key.port));
+        for source in call.sources_of(node) {
+            if let CallSource::Message { peer, channel, .. } = *source {
+                wires[peer as Rank].iter_mut().for_each(|wire| wire.release(self.key(channel).port));
             }
         }
     }
 
     #[inline]
-    fn key(&self, plan: &Plan, channel: u32) -> (Rank, Key) {
-        let end = &plan.channels[channel as usize];
-        (end.peer, Key { port: (self.first_port + u16::from(end.index)) % PORTS, word: self.word() })
+    fn key(&self, channel: u8) -> Key {
+        Key { port: (self.first_port + u16::from(channel)) % PORTS, word: self.word() }
     }
 
-    /// Appends the peers whose message or room node `id` lacks.
+    /// Appends the peers whose message or room a node lacks.
     fn missing(&self, call: &Call, id: NodeId, tile: u32, wires: &mut Wires, ranks: &mut Vec<Rank>) {
-        let plan = &call.plan;
-        let node = &plan.nodes[id as usize];
-        let bytes = call.message_bytes(&call.nodes[id as usize], tile);
-        for channel in channels_of(plan, node) {
-            let (peer, key) = self.key(plan, channel);
-            let Some(wire) = &mut wires[peer] else { continue };
-            let there = match plan.channels[channel as usize].direction {
-                Direction::In => matches!(wire.poll(key, bytes), Arrival::Here(_)),
-                Direction::Out => matches!(wire.reserve(key, bytes), Room::Slot(_)),
-            };
-            if !there {
-                ranks.push(peer);
+        let node = &call.nodes[id as usize];
+        let bytes = call.message_bytes(node, tile);
+        for source in call.sources_of(node) {
+            let CallSource::Message { peer, channel, .. } = *source else { continue };
+            let Some(wire) = &mut wires[peer as Rank] else { continue };
+            if !matches!(wire.poll(self.key(channel), bytes), Arrival::Here(_)) {
+                ranks.push(peer as Rank);
+            }
+        }
+        for sink in call.sinks_of(node) {
+            let CallSink::Message { peer, channel } = *sink else { continue };
+            let Some(wire) = &mut wires[peer as Rank] else { continue };
+            if !matches!(wire.reserve(self.key(channel), bytes), Room::Slot(_)) {
+                ranks.push(peer as Rank);
             }
         }
     }
-}
-
-/// One local span to peers, with nothing to compute on the way.
-fn is_plain_send(call: &Call, node: &Node) -> bool {
-    let unscaled = |source: &Source| matches!(source, Source::Span { first, .. } if !(*first && call.scales));
-    !node.finish
-        && matches!(call.plan.sources_of(node), [source] if unscaled(source))
-        && call.plan.sinks_of(node).iter().all(|sink| matches!(sink, Sink::Message { .. }))
-}
-
-fn channels_of<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item = u32> + 'a {
-    let incoming = plan.sources_of(node).iter().filter_map(|s| match s {
-        Source::Message { channel, .. } => Some(*channel),
-        Source::Span { .. } => None,
-    });
-    let outgoing = plan.sinks_of(node).iter().filter_map(|s| match s {
-        Sink::Message { channel } => Some(*channel),
-        Sink::Span(_) => None,
-    });
-    incoming.chain(outgoing)
 }

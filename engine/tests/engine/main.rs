@@ -2,6 +2,7 @@
 
 mod choice;
 mod common;
+mod deterministic;
 mod failures;
 mod messages;
 mod mismatch;

@@ -3,34 +3,44 @@
 
 use std::fmt::Write;
 
-use super::joined::{Edge, Picture, Tie, colour, title};
-use super::sizing::Sizing;
+use super::drawing::{Critical, Drawing};
+use super::joined::{Edge, Picture, Tie, colour};
 use super::words;
 use crate::plan::Plan;
+use crate::sizing::Sizing;
+
+/// The red of what is critical.
+const CRITICAL: &str = "color=\"#d62728\", penwidth=3";
 
 /// Draws the slices; with their bytes, where a sizing is given.
 pub fn dot(plans: &[Plan], sizing: Option<&Sizing>) -> String {
-    let picture = Picture::new(plans);
-    let mut text = String::from("digraph plan {\n");
-    line(
-        &mut text,
-        1,
-        &format!(
-            "label={}; labelloc=t; rankdir=LR; compound=true; fontname=Helvetica;",
-            quoted(&title(plans))
-        ),
-    );
-    line(&mut text, 1, "node [shape=box, style=\"filled,rounded\", fontname=Helvetica, fontsize=10];");
-    line(&mut text, 1, "edge [fontname=Helvetica, fontsize=8];");
-    for (index, plan) in plans.iter().enumerate() {
-        cluster(&mut text, plan, index, picture.base[index], sizing);
+    Drawing { sizing, ..Drawing::new(plans) }.dot()
+}
+
+impl Drawing<'_> {
+    /// The picture for Graphviz.
+    pub fn dot(&self) -> String {
+        let picture = Picture::new(self.plans);
+        let critical = Critical::of(&picture, self.timeline);
+        let label = quoted(&format!("{}\n{}", self.title(), self.subtitle()));
+        let mut text = String::from("digraph plan {\n");
+        line(
+            &mut text,
+            1,
+            &format!("label={label}; labelloc=t; rankdir=LR; compound=true; fontname=Helvetica;"),
+        );
+        line(&mut text, 1, "node [shape=box, style=\"filled,rounded\", fontname=Helvetica, fontsize=10];");
+        line(&mut text, 1, "edge [fontname=Helvetica, fontsize=8];");
+        for (index, plan) in self.plans.iter().enumerate() {
+            cluster(&mut text, self, plan, (index, picture.base[index]), &critical);
+        }
+        for edge in &picture.edges {
+            line(&mut text, 1, &arrow(edge, critical.has_edge(edge)));
+        }
+        legend(&mut text, critical.has_any());
+        text.push_str("}\n");
+        text
     }
-    for edge in &picture.edges {
-        line(&mut text, 1, &arrow(edge));
-    }
-    legend(&mut text);
-    text.push_str("}\n");
-    text
 }
 
 impl Plan {
@@ -40,21 +50,25 @@ impl Plan {
     }
 }
 
-fn cluster(text: &mut String, plan: &Plan, index: usize, base: usize, sizing: Option<&Sizing>) {
+fn cluster(
+    text: &mut String,
+    drawing: &Drawing<'_>,
+    plan: &Plan,
+    (index, base): (usize, usize),
+    critical: &Critical,
+) {
+    let sizes = drawing.sizes(plan);
     line(text, 1, &format!("subgraph cluster_{index} {{"));
     line(text, 2, &format!("label={}; style=rounded; color=gray40;", quoted(&format!("rank {}", plan.rank))));
     for (number, lane) in plan.lanes.iter().enumerate() {
         line(text, 2, &format!("subgraph cluster_{index}_{number} {{"));
         let label = format!("lane {number}: {}", words::lane(lane.kind));
         line(text, 3, &format!("label={}; style=dashed; color=gray70; fontsize=9;", quoted(&label)));
-        for id in lane.nodes.clone() {
-            let label = node_label(plan, id as usize, sizing);
+        for id in lane.nodes.clone().map(|id| id as usize) {
+            let label = quoted(&node_label(plan, id, sizes[id].as_deref()));
             let fill = colour(number);
-            line(
-                text,
-                3,
-                &format!("n{} [label={}, fillcolor=\"{fill}\"];", base + id as usize, quoted(&label)),
-            );
+            let outline = if critical.has_node(base + id) { format!(", {CRITICAL}") } else { String::new() };
+            line(text, 3, &format!("n{} [label={label}, fillcolor=\"{fill}\"{outline}];", base + id));
         }
         line(text, 2, "}");
     }
@@ -62,42 +76,44 @@ fn cluster(text: &mut String, plan: &Plan, index: usize, base: usize, sizing: Op
 }
 
 /// Number, kind, what it folds into what, and how many bytes in how many tiles.
-fn node_label(plan: &Plan, id: usize, sizing: Option<&Sizing>) -> String {
+fn node_label(plan: &Plan, id: usize, size: Option<&str>) -> String {
     let node = &plan.nodes[id];
     let list = |parts: Vec<String>, with: &str| parts.join(with);
     let sources = list(plan.sources_of(node).iter().map(|s| words::source(plan, s)).collect(), " +\n");
     let sinks = list(plan.sinks_of(node).iter().map(|s| words::sink(plan, s)).collect(), ",\n");
     let finish = if node.finish { " !" } else { "" };
-    let mut label = format!("{id}: {}{finish}\n{sources}\n-> {sinks}", words::kind(plan.kind_of(node)));
-    if let Some(size) = sizing.and_then(|sizing| sizing.words(plan, node.extent)) {
-        let _ = write!(label, "\n{size}");
-    }
-    label
+    let size = size.map(|size| format!("\n{size}")).unwrap_or_default();
+    format!("{id}: {}{finish}\n{sources}\n→ {sinks}{size}", words::kind(plan.kind_of(node)))
 }
 
-fn arrow(edge: &Edge) -> String {
+fn arrow(edge: &Edge, is_critical: bool) -> String {
     let Edge { from, to, tie } = edge;
-    let style = match tie {
-        Tie::Lane => "[color=gray60, arrowsize=0.5]".to_owned(),
-        Tie::Dep => "[color=black]".to_owned(),
-        Tie::Message(index) => {
-            format!("[color=\"#1f5fbf\", style=dashed, label=\"ch {index}\", constraint=true]")
-        }
+    let label = match tie {
+        Tie::Message(index) => format!(", label=\"ch {index}\""),
+        Tie::Lane | Tie::Dep => String::new(),
     };
-    format!("n{from} -> n{to} {style};")
+    format!("n{from} -> n{to} [{}{label}];", if is_critical { CRITICAL } else { style(*tie) })
 }
 
-fn legend(text: &mut String) {
+fn style(tie: Tie) -> &'static str {
+    match tie {
+        Tie::Lane => "color=gray60, arrowsize=0.5",
+        Tie::Dep => "color=black",
+        Tie::Message(_) => "color=\"#1f5fbf\", style=dashed",
+    }
+}
+
+fn legend(text: &mut String, with_critical: bool) {
     line(text, 1, "subgraph cluster_legend {");
     line(text, 2, "label=\"legend\"; style=rounded; color=gray40;");
-    line(text, 2, "node [shape=plaintext, style=\"\"];");
+    line(text, 2, "node [shape=plaintext, style=\"\", height=0.1, margin=\"0.05,0.02\"];");
     let notes = "fill: lane\n*: a rank's own contribution, not yet reduced\n!: the last contribution is in\n\
                  the drawing shows the loop body; every lane runs it once per tile";
     line(text, 2, &format!("legend [label={}];", quoted(notes)));
-    for (name, tie) in [("lane order", Tie::Lane), ("dependency", Tie::Dep), ("message", Tie::Message(0))] {
+    let critical = with_critical.then_some(("critical path of one tile", CRITICAL));
+    let ties = [("lane order", Tie::Lane), ("dependency", Tie::Dep), ("message", Tie::Message(0))];
+    for (name, style) in ties.map(|(name, tie)| (name, style(tie))).into_iter().chain(critical) {
         let key = name.replace(' ', "_");
-        let style = arrow(&Edge { from: 0, to: 1, tie });
-        let style = style.split_once('[').map_or("", |(_, style)| style).trim_end_matches("];");
         line(text, 2, &format!("legend_{key} [label={}];", quoted(name)));
         line(text, 2, &format!("legend_{key}_end [label=\"\"];"));
         line(text, 2, &format!("legend_{key} -> legend_{key}_end [{style}];"));

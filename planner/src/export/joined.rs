@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::hash::Map;
-use crate::plan::{Direction, Plan, Sink, Source};
+use crate::plan::{Direction, NodeId, Plan, Sink, Source};
 
 /// Why an edge is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,13 @@ impl<'a> Picture<'a> {
         }
     }
 
+    /// The number of a node of a rank's slice, if that is among these.
+    pub fn number_of(&self, rank: usize, node: NodeId) -> Option<usize> {
+        let is_own = |slice: &usize| self.plans.get(*slice).is_some_and(|plan| plan.rank == rank);
+        let slice = Some(rank).filter(is_own).or_else(|| (0..self.plans.len()).find(is_own))?;
+        Some(self.base[slice] + node as usize)
+    }
+
     /// Longest ways, by Kahn's order; nodes on a circle stay where they are.
     fn longest_ways(&self) -> Vec<usize> {
         let (mut columns, mut open) = (vec![0; self.len()], vec![0; self.len()]);
@@ -130,7 +137,7 @@ impl<'a> Picture<'a> {
 }
 
 /// Fill colours of lanes, light enough for black text.
-const COLOURS: [&str; 12] = [
+pub(super) const COLOURS: [&str; 12] = [
     "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#8dd3c7", "#fccde5", "#d9d9d9",
     "#ccebc5", "#ffed6f", "#bebada",
 ];
@@ -138,17 +145,4 @@ const COLOURS: [&str; 12] = [
 /// The colour of a rank's lane.
 pub(super) fn colour(lane: usize) -> &'static str {
     COLOURS[lane % COLOURS.len()]
-}
-
-/// One line on a plan.
-pub(super) fn title(plans: &[Plan]) -> String {
-    let Some(plan) = plans.first() else { return "no slices".to_owned() };
-    let whose = match plans {
-        [one] => format!("rank {} of {}", one.rank, one.world),
-        _ => format!("{} of {} ranks", plans.len(), plan.world),
-    };
-    format!(
-        "{} by {}, {whose}, plan {:016x}: the loop body, run once per tile",
-        plan.collective, plan.algorithm, plan.id
-    )
 }

@@ -1,16 +1,21 @@
-//! Plans for people and other programs: text, DOT, SVG and JSON. Each takes one slice or several joined.
+//! Plans for people and other programs: text, DOT, SVG, a page for the browser, and JSON. Each takes one slice or several joined.
 
 mod dot;
+mod drawing;
+mod geometry;
+mod html;
 mod joined;
 pub mod json;
-mod sizing;
+mod labels;
+mod route;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
 pub(crate) mod words;
 
+pub use crate::sizing::Sizing;
 pub use dot::dot;
-pub use sizing::Sizing;
+pub use drawing::Drawing;
 pub use svg::svg;
 pub use text::text;

@@ -1,41 +1,62 @@
-//! Plans as SVG, drawn directly: a row per lane, grouped by rank; a column per step on the longest way; a legend.
+//! Plans as SVG, drawn directly: a band per rank, boxes coloured by lane, a column per step on the longest way; a legend.
+//!
+//! The elements carry classes and node numbers, by which the page styles and finds them.
 
 use std::fmt::Write;
 
-use super::joined::{Edge, Picture, Tie, colour, title};
-use super::sizing::Sizing;
+use super::drawing::{Critical, Drawing};
+use super::geometry::{BOX, Geometry, LANE_LINE, TOP};
+use super::joined::{Edge, Picture, Tie, colour};
+use super::route::routes;
 use super::words;
-use crate::plan::{Plan, Sink, Source};
+use crate::plan::Plan;
+use crate::sizing::Sizing;
 
-const LEFT: usize = 190;
-const TOP: usize = 56;
-const BOX: (usize, usize) = (150, 44);
-const CELL: (usize, usize) = (190, 62);
-const GAP: usize = 22;
-const LEGEND: usize = 84;
+const LEGEND: usize = 92;
 
 /// Draws the slices; with their bytes, where a sizing is given.
 pub fn svg(plans: &[Plan], sizing: Option<&Sizing>) -> String {
-    let picture = Picture::new(plans);
-    let layout = Layout::of(&picture);
+    Drawing { sizing, ..Drawing::new(plans) }.svg()
+}
+
+impl Drawing<'_> {
+    /// The picture as SVG, with its heading and legend.
+    pub fn svg(&self) -> String {
+        let picture = Picture::new(self.plans);
+        let geometry = Geometry::of(&picture, self);
+        let critical = Critical::of(&picture, self.timeline);
+        let mut text = String::new();
+        let height = geometry.bottom + LEGEND;
+        open(
+            &mut text,
+            (0, geometry.width, height),
+            &format!(" width=\"{}\" height=\"{height}\"", geometry.width),
+        );
+        heading(&mut text, self);
+        body(&mut text, &picture, &geometry, &critical);
+        legend(&mut text, &geometry, critical.has_any());
+        text.push_str("</svg>\n");
+        text
+    }
+}
+
+/// The picture alone, for a page that has its own heading and legend.
+pub(super) fn bare(picture: &Picture<'_>, geometry: &Geometry, critical: &Critical) -> String {
     let mut text = String::new();
-    head(&mut text, &layout, &title(plans));
-    for (index, plan) in plans.iter().enumerate() {
-        rows(&mut text, &layout, plan, index);
-    }
-    for edge in picture.edges.iter().filter(|edge| edge.tie == Tie::Lane) {
-        arrow(&mut text, &layout, edge);
-    }
-    for edge in picture.edges.iter().filter(|edge| edge.tie != Tie::Lane) {
-        arrow(&mut text, &layout, edge);
-    }
-    for at in 0..picture.len() {
-        let (plan, id) = picture.node(at);
-        node(&mut text, layout.corners[at], plan, id, sizing);
-    }
-    legend(&mut text, &layout);
-    text.push_str("</svg>\n");
+    open(&mut text, (TOP - 8, geometry.width, geometry.bottom + 16 - TOP), "");
+    body(&mut text, picture, geometry, critical);
+    text.push_str("</svg>");
     text
+}
+
+fn body(text: &mut String, picture: &Picture<'_>, geometry: &Geometry, critical: &Critical) {
+    for (slice, plan) in picture.plans.iter().enumerate() {
+        band(text, geometry, plan, slice);
+    }
+    edges(text, picture, geometry, critical);
+    for at in 0..picture.len() {
+        node(text, picture, geometry, at, critical.has_node(at));
+    }
 }
 
 impl Plan {
@@ -45,177 +66,155 @@ impl Plan {
     }
 }
 
-/// Where things are.
-struct Layout {
-    width: usize,
-    height: usize,
-    /// Per slice, the top of its first row.
-    tops: Vec<usize>,
-    /// Per node, the upper left corner of its box.
-    corners: Vec<(usize, usize)>,
+/// How an edge is drawn: class, colour, width, end.
+struct Stroke {
+    class: &'static str,
+    colour: &'static str,
+    width: f32,
 }
 
-impl Layout {
-    fn of(picture: &Picture<'_>) -> Layout {
-        let mut top = TOP;
-        let mut tops = Vec::new();
-        for plan in picture.plans {
-            tops.push(top);
-            top += plan.lanes.len() * CELL.1 + GAP;
-        }
-        let corner = |at: usize| {
-            let (plan, id) = picture.node(at);
-            let slice = picture.base.partition_point(|base| *base <= at) - 1;
-            let row = plan.nodes[id].lane as usize;
-            (LEFT + picture.columns[at] * CELL.0, tops[slice] + row * CELL.1 + (CELL.1 - BOX.1) / 2)
-        };
-        let columns = picture.columns.iter().max().map_or(1, |last| last + 1);
-        let corners = (0..picture.len()).map(corner).collect();
-        Layout { width: (LEFT + columns * CELL.0).max(760), height: top + LEGEND, tops, corners }
-    }
-}
+const LANE: Stroke = Stroke { class: "lane", colour: "#a3a3a3", width: 1.0 };
+const DEP: Stroke = Stroke { class: "dep", colour: "#3d3d3d", width: 1.1 };
+const MESSAGE: Stroke = Stroke { class: "message", colour: "#1f5fbf", width: 1.6 };
+const CRITICAL: Stroke = Stroke { class: "critical", colour: "#d62728", width: 2.8 };
 
-fn head(text: &mut String, layout: &Layout, title: &str) {
-    let Layout { width, height, .. } = layout;
+/// Begins a picture that shows so much from a top edge on.
+fn open(text: &mut String, (top, width, height): (usize, usize, usize), size: &str) {
+    let markers: String = [LANE, DEP, MESSAGE, CRITICAL].iter().map(marker).collect();
     let _ = writeln!(
         text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n\
-         <defs>\n{}{}{}</defs>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n\
-         <text x=\"16\" y=\"28\" font-size=\"15\" font-weight=\"bold\">{}</text>",
-        marker("grey", "#999999"),
-        marker("black", "#222222"),
-        marker("blue", "#1f5fbf"),
-        escaped(title)
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"{size} viewBox=\"0 {top} {width} {height}\" \
+         font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n<defs>\n{markers}</defs>\n\
+         <rect class=\"page\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
     );
 }
 
-fn marker(id: &str, colour: &str) -> String {
+fn heading(text: &mut String, drawing: &Drawing<'_>) {
+    let _ = writeln!(
+        text,
+        "<text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"bold\">{}</text>\n\
+         <text x=\"16\" y=\"46\" font-size=\"12\" fill=\"#555555\">{}</text>",
+        escaped(&drawing.title()),
+        escaped(&drawing.subtitle())
+    );
+}
+
+fn marker(stroke: &Stroke) -> String {
+    let Stroke { class, colour, width } = stroke;
+    let size = (5.0 + width) / width;
     format!(
-        "<marker id=\"{id}\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
-         <path d=\"M0 0 L8 4 L0 8 z\" fill=\"{colour}\"/></marker>\n"
+        "<marker id=\"end-{class}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"{size:.1}\" markerHeight=\"{size:.1}\" \
+         orient=\"auto\"><path class=\"end-{class}\" d=\"M0 0L8 4L0 8z\" fill=\"{colour}\"/></marker>\n"
     )
 }
 
-/// The bands of one rank's lanes, with their names.
-fn rows(text: &mut String, layout: &Layout, plan: &Plan, index: usize) {
-    let top = layout.tops[index];
-    let width = layout.width - 16;
-    let height = plan.lanes.len() * CELL.1;
+/// The band of one rank, and the list of its lanes.
+fn band(text: &mut String, geometry: &Geometry, plan: &Plan, slice: usize) {
+    let (band, width) = (geometry.bands[slice], geometry.width - 16);
     let _ = writeln!(
         text,
-        "<rect x=\"8\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"#f7f7f7\" stroke=\"#888888\" rx=\"6\"/>\n\
-         <text x=\"16\" y=\"{}\" font-weight=\"bold\">rank {}</text>",
-        top + 15,
+        "<rect class=\"band\" x=\"8\" y=\"{}\" width=\"{width}\" height=\"{}\" fill=\"#f5f6f8\" stroke=\"#c3c7ce\" rx=\"6\"/>\n\
+         <text x=\"18\" y=\"{}\" font-size=\"12\" font-weight=\"bold\">rank {}</text>",
+        band.top,
+        band.height,
+        band.top + 18,
         plan.rank
     );
     for (number, lane) in plan.lanes.iter().enumerate() {
-        let y = top + number * CELL.1;
-        if number > 0 {
-            let _ = writeln!(text, "<path d=\"M8 {y} h{width}\" stroke=\"#dddddd\"/>");
-        }
-        let name = words::lane(lane.kind);
+        let y = band.top + 24 + number * LANE_LINE;
         let _ = writeln!(
             text,
-            "<rect x=\"16\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{}\" stroke=\"#666666\"/>\
-             <text x=\"32\" y=\"{}\">{}</text>",
-            y + 26,
+            "<rect x=\"18\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{}\" stroke=\"#777777\" stroke-width=\"0.6\"/>\
+             <text class=\"quiet\" x=\"34\" y=\"{}\" fill=\"#555555\">{}</text>",
             colour(number),
-            y + 35,
-            escaped(&name)
+            y + 9,
+            escaped(&words::lane(lane.kind))
         );
     }
 }
 
-fn node(text: &mut String, (x, y): (usize, usize), plan: &Plan, id: usize, sizing: Option<&Sizing>) {
-    let node = &plan.nodes[id];
-    let finish = if node.finish { " !" } else { "" };
-    let heading = format!("{id}: {}{finish}", words::kind(plan.kind_of(node)));
-    let size = sizing.and_then(|sizing| sizing.words(plan, node.extent)).unwrap_or_default();
-    let lines = [heading, chunks(plan, id), size];
+/// All edges, those that matter most on top.
+fn edges(text: &mut String, picture: &Picture<'_>, geometry: &Geometry, critical: &Critical) {
+    let routes = routes(picture, geometry);
+    let stroke = |edge: &Edge| match edge.tie {
+        _ if critical.has_edge(edge) => CRITICAL,
+        Tie::Lane => LANE,
+        Tie::Dep => DEP,
+        Tie::Message(_) => MESSAGE,
+    };
+    for class in [LANE.class, DEP.class, MESSAGE.class, CRITICAL.class] {
+        for (edge, route) in picture.edges.iter().zip(&routes) {
+            let Stroke { class: own, colour, width } = stroke(edge);
+            if own == class {
+                let _ = writeln!(
+                    text,
+                    "<path class=\"{class}\" data-from=\"{}\" data-to=\"{}\" d=\"{route}\" fill=\"none\" stroke=\"{colour}\" \
+                     stroke-width=\"{width}\" marker-end=\"url(#end-{class})\"/>",
+                    edge.from, edge.to
+                );
+            }
+        }
+    }
+}
+
+fn node(text: &mut String, picture: &Picture<'_>, geometry: &Geometry, at: usize, is_critical: bool) {
+    let (plan, id) = picture.node(at);
+    let (node, place) = (&plan.nodes[id], geometry.places[at]);
+    let (class, outline) = match is_critical {
+        true => ("node critical", "stroke=\"#d62728\" stroke-width=\"2.6\""),
+        false => ("node", "stroke=\"#555555\" stroke-width=\"0.8\""),
+    };
     let _ = writeln!(
         text,
-        "<g><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"5\" fill=\"{}\" stroke=\"#444444\"/>",
+        "<g class=\"{class}\" data-node=\"{at}\"><title>{}</title>\
+         <rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{BOX}\" rx=\"5\" fill=\"{}\" {outline}/>",
         escaped(&format!("rank {} node {id}: {}", plan.rank, words::node(plan, node))),
-        BOX.0,
-        BOX.1,
+        place.x,
+        place.y,
+        place.width,
         colour(node.lane as usize),
     );
-    for (i, words) in lines.iter().filter(|words| !words.is_empty()).enumerate() {
-        let _ = writeln!(text, "<text x=\"{}\" y=\"{}\">{}</text>", x + 6, y + 13 + i * 13, escaped(words));
+    for (i, line) in geometry.labels[at].iter().enumerate().filter(|(_, line)| !line.is_empty()) {
+        let weight = if i == 0 { " font-weight=\"bold\"" } else { "" };
+        let (x, y) = (place.x + 7, place.y + 14 + i * 13);
+        let _ = writeln!(text, "<text x=\"{x}\" y=\"{y}\"{weight} fill=\"#111111\">{}</text>", escaped(line));
     }
     text.push_str("</g>\n");
 }
 
-/// The local spans of a node, and how many messages it takes and sends.
-fn chunks(plan: &Plan, id: usize) -> String {
-    let node = &plan.nodes[id];
-    let mut sources = Vec::new();
-    let mut sinks = Vec::new();
-    let (mut received, mut sent) = (0, 0);
-    for source in plan.sources_of(node) {
-        match source {
-            Source::Span { .. } => sources.push(words::source(plan, source)),
-            Source::Message { .. } => received += 1,
-        }
-    }
-    for sink in plan.sinks_of(node) {
-        match sink {
-            Sink::Span(_) => sinks.push(words::sink(plan, sink)),
-            Sink::Message { .. } => sent += 1,
-        }
-    }
-    let messages = |count: usize| (count > 0).then(|| format!("{count} msg"));
-    sources.extend(messages(received));
-    sinks.extend(messages(sent));
-    format!("{} → {}", sources.join(" + "), sinks.join(", "))
-}
-
-fn arrow(text: &mut String, layout: &Layout, edge: &Edge) {
-    let (from, to) = (layout.corners[edge.from], layout.corners[edge.to]);
-    let (x1, y1) = (from.0 + BOX.0, from.1 + BOX.1 / 2);
-    let (x2, y2) = (to.0, to.1 + BOX.1 / 2);
-    let (bend1, bend2) = (x1 + 26, x2.saturating_sub(26));
-    let (colour, marker, more) = match edge.tie {
-        Tie::Lane => ("#999999", "grey", ""),
-        Tie::Dep => ("#222222", "black", ""),
-        Tie::Message(_) => ("#1f5fbf", "blue", " stroke-dasharray=\"5 3\""),
-    };
-    let _ = writeln!(
-        text,
-        "<path d=\"M{x1} {y1} C{bend1} {y1} {bend2} {y2} {x2} {y2}\" fill=\"none\" stroke=\"{colour}\" \
-         stroke-width=\"1.2\" marker-end=\"url(#{marker})\"{more}/>"
-    );
-}
-
-fn legend(text: &mut String, layout: &Layout) {
-    let y = layout.height - LEGEND + 14;
-    let mut x = 16;
-    for (name, colour, dash) in [
-        ("lane order", "#999999", ""),
-        ("dependency", "#222222", ""),
-        ("message", "#1f5fbf", " stroke-dasharray=\"5 3\""),
-    ] {
+fn legend(text: &mut String, geometry: &Geometry, with_critical: bool) {
+    let y = geometry.bottom + 22;
+    let entries = [
+        ("lane order", LANE),
+        ("dependency", DEP),
+        ("message", MESSAGE),
+        ("critical path of one tile", CRITICAL),
+    ];
+    for (i, (name, stroke)) in entries.iter().take(if with_critical { 4 } else { 3 }).enumerate() {
+        let Stroke { class, colour, width } = stroke;
+        let x = 18 + i * 140;
         let _ = writeln!(
             text,
-            "<path d=\"M{x} {y} h36\" stroke=\"{colour}\" stroke-width=\"1.2\"{dash}/>\
+            "<path class=\"{class}\" d=\"M{x} {y}h36\" stroke=\"{colour}\" stroke-width=\"{width}\" marker-end=\"url(#end-{class})\"/>\
              <text x=\"{}\" y=\"{}\">{name}</text>",
-            x + 42,
+            x + 44,
             y + 4
         );
-        x += 150;
     }
     let notes = [
-        "A row is a lane, its colour the lane's; a column is a step. Every lane runs its row once per tile.",
-        "*: a rank's own contribution, not yet reduced.   !: the last contribution is in.   Point at a node for its channels.",
+        "A band is a rank, a colour one of its lanes, a column a step. The picture is the loop body: every lane runs it once per tile.",
+        "in, out, scratch: buffers, by chunk. *: a rank's own contribution, not yet reduced. !: the last contribution is in.",
     ];
     for (i, note) in notes.iter().enumerate() {
-        let _ = writeln!(text, "<text x=\"16\" y=\"{}\">{note}</text>", y + 26 + i * 16);
+        let _ = writeln!(
+            text,
+            "<text class=\"quiet\" x=\"18\" y=\"{}\" fill=\"#555555\">{note}</text>",
+            y + 28 + i * 17
+        );
     }
 }
 
 /// Text of an XML document.
-fn escaped(words: &str) -> String {
+pub(super) fn escaped(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

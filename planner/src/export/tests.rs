@@ -2,10 +2,13 @@
 
 use hcomm_ops::{DType, ReduceOp};
 
+use super::geometry::{BOX, Geometry};
+use super::joined::Picture;
 use super::*;
 use crate::algorithm::ALGORITHMS;
 use crate::plan::Plan;
 use crate::request::{Collective, Request};
+use crate::timeline::{Model, Timeline, predict};
 use crate::topology::Topology;
 use crate::{Choice, Costs, compile_all};
 
@@ -15,7 +18,10 @@ fn request(collective: Collective, algorithm: &str) -> Request {
 }
 
 fn every_plan() -> impl Iterator<Item = (Request, Vec<Plan>)> {
-    let topology = Topology::hosts(2, 2);
+    plans_in(Topology::hosts(2, 2))
+}
+
+fn plans_in(topology: Topology) -> impl Iterator<Item = (Request, Vec<Plan>)> {
     let choice = Choice::new(&topology, Costs::shm());
     let requests = ALGORITHMS.iter().flat_map(|a| a.collectives.iter().map(|c| request(*c, a.name)));
     let plans = requests.collect::<Vec<_>>().into_iter().filter_map(move |request| {
@@ -23,6 +29,10 @@ fn every_plan() -> impl Iterator<Item = (Request, Vec<Plan>)> {
         Some((request, plans))
     });
     plans.collect::<Vec<_>>().into_iter()
+}
+
+fn timed(plans: &[Plan], sizing: &Sizing) -> Timeline {
+    predict(plans, sizing, &Topology::hosts(2, 2), &Model::new(Costs::shm())).expect("a sound plan")
 }
 
 #[test]
@@ -53,34 +63,126 @@ fn bad_json_is_refused_by_name() {
 fn every_plan_is_valid_dot() {
     for (request, plans) in every_plan() {
         let sizing = Sizing { request, tile_bytes: 128 };
-        for text in [dot(&plans, Some(&sizing)), plans[0].to_dot()] {
+        let timeline = timed(&plans, &sizing);
+        let timed = Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).dot();
+        for (text, least) in [(dot(&plans, Some(&sizing)), 3), (plans[0].to_dot(), 3), (timed, 4)] {
             let edges = Dot::parse(&text);
-            assert!(edges >= 3, "the legend alone has three");
+            assert!(edges >= least, "the legend alone has {least}");
         }
     }
 }
 
 #[test]
 fn the_drawing_of_a_ring_shows_its_messages_and_bytes() {
-    let (request, plans) = every_plan()
-        .find(|(_, p)| p[0].algorithm == "ring" && p[0].collective == Collective::AllReduce)
-        .expect("a ring");
+    let (request, plans) = ring();
     let sizing = Sizing { request, tile_bytes: 512 };
     let text = dot(&plans, Some(&sizing));
-    assert_eq!(text.matches("label=\"ch 0\"").count() - 1, 4 * 3, "one is the legend's");
+    assert_eq!(text.matches("label=\"ch 0\"").count(), 4 * 3);
     assert_eq!(text.matches("label=\"ch 1\"").count(), 4 * 3);
     assert!(text.contains("1000 B in 2 tiles"), "250 floats in tiles of 128");
     assert!(text.contains("label=\"rank 3\""));
 }
 
 #[test]
+fn the_critical_path_is_marked_in_both_drawings() {
+    let (request, plans) = ring();
+    let sizing = Sizing { request, tile_bytes: 1 << 20 };
+    let timeline = timed(&plans, &sizing);
+    let drawing = Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline);
+    let nodes = timeline.critical_path_of_one_tile().len();
+    let (dot, svg) = (drawing.dot(), drawing.svg());
+    // Every step of a ring is a message or a dependency, and the legend has one more edge.
+    assert_eq!(dot.matches("fillcolor").count(), 32);
+    assert_eq!(dot.matches("\", color=\"#d62728\"").count(), nodes);
+    assert_eq!(dot.matches("[color=\"#d62728\"").count(), nodes - 1 + 1);
+    assert_eq!(svg.matches("class=\"node critical\"").count(), nodes);
+    assert_eq!(svg.matches("<path class=\"critical\"").count(), nodes - 1 + 1);
+    for text in [&dot, &svg] {
+        assert!(text.contains("all_reduce by ring, 4 ranks"), "{text}");
+        assert!(text.contains("sum of f32, 3.9 KiB in tiles of up to 1 MiB · predicted "), "{text}");
+        assert!(text.contains("critical path of one tile"), "{text}");
+    }
+    let one = Drawing::new(&plans[1..2]).with_timeline(&timeline).svg();
+    let own = timeline.critical_path_of_one_tile().iter().filter(|step| step.run.rank == 1).count();
+    assert_eq!(one.matches("class=\"node critical\"").count(), own, "of one slice its own part");
+    assert!(!svg_of(&plans).contains("critical"), "without a timeline nothing is");
+}
+
+fn ring() -> (Request, Vec<Plan>) {
+    let is_ring = |plan: &Plan| plan.algorithm == "ring" && plan.collective == Collective::AllReduce;
+    every_plan().find(|(_, plans)| is_ring(&plans[0])).expect("a ring")
+}
+
+fn svg_of(plans: &[Plan]) -> String {
+    let text = svg(plans, None);
+    text.lines().filter(|line| !line.starts_with("<marker")).collect()
+}
+
+#[test]
 fn every_plan_is_well_formed_svg() {
     for (request, plans) in every_plan() {
-        let text = svg(&plans, Some(&Sizing { request, tile_bytes: 128 }));
-        check_xml(&text);
+        let sizing = Sizing { request, tile_bytes: 128 };
+        let timeline = timed(&plans, &sizing);
+        let timed = Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).svg();
         let nodes: usize = plans.iter().map(|p| p.nodes.len()).sum();
-        assert_eq!(text.matches("<title>").count(), nodes);
+        for text in [svg(&plans, Some(&sizing)), timed] {
+            check_xml(&text);
+            assert_eq!(text.matches("<title>").count(), nodes);
+        }
     }
+}
+
+#[test]
+fn boxes_and_edges_keep_clear_of_boxes() {
+    for (request, plans) in every_plan().chain(plans_in(Topology::single_host(7))) {
+        let sizing = Sizing { request, tile_bytes: 128 };
+        let picture = Picture::new(&plans);
+        let geometry = Geometry::of(&picture, &Drawing::new(&plans).with_sizing(&sizing));
+        let inside = |(x, y): (f64, f64), at: usize, by: f64| {
+            let place = geometry.places[at];
+            let (left, top) = (place.x as f64, place.y as f64);
+            x > left + by && x < left + place.width as f64 - by && y > top + by && y < top + BOX as f64 - by
+        };
+        let name = format!("{} by {}", plans[0].collective, plans[0].algorithm);
+        for (at, place) in geometry.places.iter().enumerate() {
+            let middle = (place.x as f64 + place.width as f64 / 2.0, place.y as f64 + BOX as f64 / 2.0);
+            let others = (0..picture.len()).filter(|other| *other != at);
+            assert_eq!(others.filter(|other| inside(middle, *other, -20.0)).count(), 0, "{name}: box {at}");
+            let band = geometry.bands[place.slice];
+            assert!(place.y > band.top && place.y + BOX < band.top + band.height, "{name}: box {at}");
+            assert!(place.x + place.width < geometry.width, "{name}: box {at}");
+        }
+        for (edge, route) in picture.edges.iter().zip(route::routes(&picture, &geometry)) {
+            let points = points(&route);
+            let hit = (0..picture.len()).find(|at| points.iter().any(|point| inside(*point, *at, 1.0)));
+            assert_eq!(hit, None, "{name}: {edge:?} by {route} runs through a box");
+        }
+    }
+}
+
+/// Points along a path of M, C and H commands.
+fn points(route: &str) -> Vec<(f64, f64)> {
+    let (mut at, mut points, mut left) = ((0.0, 0.0), Vec::new(), route);
+    while let Some(command) = left.chars().next() {
+        let end = left[1..].find(['M', 'C', 'H']).map_or(left.len(), |end| end + 1);
+        let numbers: Vec<f64> = left[1..end].split(' ').map(|word| word.parse().expect("a number")).collect();
+        let to = |t: f64| match numbers[..] {
+            [x, y] => (x, y),
+            [x] => (at.0 + (x - at.0) * t, at.1),
+            [x1, y1, x2, y2, x, y] => {
+                let bend = |a: f64, b: f64, c: f64, d: f64| {
+                    let u = 1.0 - t;
+                    a * u * u * u + 3.0 * b * u * u * t + 3.0 * c * u * t * t + d * t * t * t
+                };
+                (bend(at.0, x1, x2, x), bend(at.1, y1, y2, y))
+            }
+            _ => panic!("{command} with {numbers:?}"),
+        };
+        points.extend((0..=50).map(|step| to(f64::from(step) / 50.0)));
+        at = to(1.0);
+        left = &left[end..];
+    }
+    points
 }
 
 #[test]

@@ -10,11 +10,11 @@ use crate::plan::{Node, NodeId, Plan, Sink, Source, Span};
 use crate::shape::BufferKind;
 
 /// A node of any rank.
-pub(super) type Global = usize;
+pub(crate) type Global = usize;
 
 /// One message of the plan, sent once per tile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     pub sender: Global,
     pub receiver: Global,
     /// Index into [`Joined::fifos`].
@@ -23,7 +23,7 @@ pub(super) struct Message {
 
 /// Everything about one node that the checks follow.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Links {
+pub(crate) struct Links {
     /// Messages, in the order of the node's sources.
     pub received: Vec<usize>,
     /// Messages, in the order of the node's sinks.
@@ -43,7 +43,7 @@ type Uses = Vec<Global>;
 
 /// The whole plan.
 #[derive(Debug)]
-pub(super) struct Joined<'a> {
+pub(crate) struct Joined<'a> {
     pub plans: &'a [Plan],
     /// Global number of each rank's first node.
     pub base: Vec<Global>,

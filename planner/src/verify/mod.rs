@@ -9,7 +9,7 @@ mod error;
 mod expression;
 #[cfg(test)]
 mod fault_tests;
-mod joined;
+pub(crate) mod joined;
 #[cfg(test)]
 mod levels_tests;
 mod order;
@@ -36,6 +36,15 @@ use crate::plan::Plan;
 /// [`VerifyError::Malformed`] says what contradicts what.
 pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
     structure::slice(plan).map_err(|reason| VerifyError::Malformed { rank: plan.rank, reason })
+}
+
+/// The slices of all ranks as one graph, where each makes sense and every message is matched.
+///
+/// # Errors
+/// The first slice that does not, or message that is not.
+pub(crate) fn join(plans: &[Plan]) -> Result<Joined<'_>, VerifyError> {
+    structure::check(plans)?;
+    Joined::new(plans)
 }
 
 /// What was proved.
@@ -67,8 +76,7 @@ pub enum FoldOrder {
 /// # Errors
 /// The first fault found, with the nodes that show it.
 pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
-    structure::check(plans)?;
-    let joined = Joined::new(plans)?;
+    let joined = join(plans)?;
     joined.check_extents()?;
     let endless = Rules { tiles: 1, depth: usize::MAX / 2, late: false };
     let order = run(&joined, endless).map_err(VerifyError::Cycle)?;

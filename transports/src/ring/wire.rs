@@ -2,6 +2,7 @@
 
 use hcomm_ops::RawSpan;
 
+use super::layout::INLINE_BYTES;
 use super::receiver::{Found, Receiver, Shown};
 use super::sender::{Sender, Slot};
 use super::stock::Stock;
@@ -90,6 +91,15 @@ impl RingWire {
         self.stock.has_room()
     }
 
+    /// Sends a message that fits the header.
+    #[inline]
+    fn send_inline(&mut self, key: Key, piece: RawSpan) -> Sent {
+        let Room::Slot(slot) = self.reserve(key, piece.len()) else { return Sent::Full };
+        slot.copy_from(piece);
+        self.commit(key, piece.len());
+        Sent::Done
+    }
+
     fn lend(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Option<Ticket> {
         match pieces {
             &[span] if may_lend && self.lends => self.sender.lend(key, span, &mut self.stock),
@@ -120,7 +130,13 @@ impl Wire for RingWire {
         self.ringer.ring_after_exchange();
     }
 
+    #[inline]
     fn send_from(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent {
+        if let &[piece] = pieces
+            && piece.len() <= INLINE_BYTES
+        {
+            return self.send_inline(key, piece);
+        }
         let room = self.sender.has_room(key.port, &mut self.stock);
         if !self.trust(room, false) {
             return Sent::Full;

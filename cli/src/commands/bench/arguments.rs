@@ -1,5 +1,7 @@
 //! The command line of `hcomm bench`, and the [`Spec`] that it means.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use hcomm::settings::{Bytes, Settings};
 
@@ -49,6 +51,10 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Write when each plan node of one more call of the last size ran on every rank, for Perfetto and hcomm plan --trace;
+    /// recording adds a little to all times
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Be one rank of a job that a launcher has started (hcomm launch, srun, mpirun)
     #[arg(long)]
     as_rank: bool,
@@ -80,6 +86,7 @@ impl Arguments {
             is_async: self.is_async,
             checks: !self.no_check,
             format,
+            trace: self.trace,
         })
     }
 

@@ -269,8 +269,9 @@ mod tests {
             deterministic: false,
         };
         let (ranks, transport, settings) = (None, None, Settings::default());
-        let (iters, warmup, checks, format) = (None, None, true, Format::Json);
-        Spec { call, ranks, transport, settings, sizes: vec![400], iters, warmup, is_async, checks, format }
+        let (iters, warmup, checks, format, trace) = (None, None, true, Format::Json, None);
+        let sizes = vec![400];
+        Spec { call, ranks, transport, settings, sizes, iters, warmup, is_async, checks, format, trace }
     }
 
     /// In every form: a good result counts as right, and each spoilt element as wrong.

@@ -1,7 +1,8 @@
 //! `hcomm bench`: times a collective over a list of sizes, checks every result, and prints a table, CSV or JSON.
 //!
 //! `arguments` is the command line and becomes a `Spec`; `start` makes the ranks, as processes or threads; in each, `rank` goes
-//! through the sizes: `exercise` holds the buffers and makes the call, `data` says what is in them, `measure` times, `report` prints.
+//! through the sizes: `exercise` holds the buffers and makes the call, `data` says what is in them, `measure` times, `report` prints, `trace`
+//! writes when the plan's nodes ran.
 
 mod arguments;
 mod bandwidth;
@@ -14,6 +15,7 @@ mod report;
 mod sample;
 mod spec;
 mod start;
+mod trace;
 
 use super::{Subcommand, parsed};
 use arguments::Arguments;

@@ -8,12 +8,13 @@ use super::measure::measure;
 use super::report::{Job, Report};
 use super::sample::{Sample, with_type};
 use super::spec::{Format, Size, Spec};
+use super::trace;
 use crate::commands::print::print;
 use crate::mistake::CommandError;
 
 /// Why a rank stopped.
 #[derive(Debug, thiserror::Error)]
-enum Stopped {
+pub(super) enum Stopped {
     #[error(transparent)]
     Call(#[from] Error),
     #[error(transparent)]
@@ -52,6 +53,9 @@ fn typed<T: Sample>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Sto
         say(report.row(&row))?;
     }
     say(report.end())?;
+    if let (Some(path), Some(last)) = (&spec.trace, spec.sizes.last()) {
+        trace::record::<T>(comm, spec, spec.size(*last, comm.world()), path)?;
+    }
     Ok(faults)
 }
 
@@ -102,6 +106,7 @@ mod tests {
             is_async: false,
             checks: true,
             format: Format::Csv,
+            trace: None,
         };
         let row = Row { size: spec.size(64, 2), figures: Vec::new() };
         let said =

@@ -1,11 +1,16 @@
 //! [`Spec`]: what is to be measured, and [`Size`]: what one size means in elements. Equal on all ranks.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use hcomm::settings::{AlgorithmPins, Settings, TransportChoice};
 use hcomm::{Collective, Planner, Topology};
 
 use crate::commands::call::CallArguments;
 use crate::mistake::CommandError;
+
+/// Plan-node events that a rank keeps where a trace is asked for; a call of 1 GiB has about a tenth.
+const TRACE_EVENTS: u32 = 1 << 18;
 
 /// See the module.
 pub struct Spec {
@@ -29,6 +34,8 @@ pub struct Spec {
     pub checks: bool,
     /// How to print.
     pub format: Format,
+    /// Where the plan nodes of one more call of the largest size are written to.
+    pub trace: Option<PathBuf>,
 }
 
 /// What joins the ranks.
@@ -101,6 +108,9 @@ impl Spec {
             settings.algorithm = AlgorithmPins::parse(&pin).ok_or_else(|| CommandError::Usage(expected()))?;
         }
         settings.deterministic |= self.call.deterministic;
+        if self.trace.is_some() {
+            settings.trace_events = settings.trace_events.max(TRACE_EVENTS);
+        }
         Ok(settings)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use hcomm::planner::choose::Candidate;
 use hcomm::planner::export::Sizing;
+use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
 use hcomm::planner::{self, Choice, Costs, PlanError};
 use hcomm::settings::Settings;
 use hcomm::{Plan, Rank, Request, Topology};
@@ -37,6 +38,8 @@ pub struct Asked {
     /// Where the ranks are.
     pub topology: Topology,
     choice: Choice,
+    /// Messages that a channel holds.
+    depth: usize,
 }
 
 impl Asked {
@@ -56,7 +59,8 @@ impl Asked {
         // A communicator chooses by the default costs too.
         let choice = Choice::new(&topology, Costs::default());
         let bytes = arguments.call.full_bytes(count, world);
-        Ok(Asked { sizing: Sizing { request, tile_bytes }, bytes, topology, choice })
+        let depth = settings.depth as usize;
+        Ok(Asked { sizing: Sizing { request, tile_bytes }, bytes, topology, choice, depth })
     }
 
     /// The call.
@@ -82,6 +86,12 @@ impl Asked {
     /// All ranks' slices.
     pub fn compile_all(&self) -> Result<Vec<Plan>, CommandError> {
         planner::compile_all(self.request(), &self.topology, &self.choice).map_err(refused)
+    }
+
+    /// When each node of all ranks' slices runs, by the cost model.
+    pub fn timeline(&self, plans: &[Plan]) -> Result<Timeline, TimelineError> {
+        let model = Model { depth: self.depth, ..Model::new(*self.choice.costs()) };
+        predict(plans, &self.sizing, &self.topology, &model)
     }
 
     /// Why the call gets its algorithm.

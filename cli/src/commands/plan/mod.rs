@@ -1,4 +1,4 @@
-//! `hcomm plan`: compiles a call as a communicator would, proves it, and shows it as text, DOT, SVG or JSON. Nothing is run.
+//! `hcomm plan`: compiles a call as a communicator would, proves it, and shows it as text, DOT, SVG, a page or JSON. Nothing is run.
 
 mod ask;
 mod output;
@@ -7,6 +7,7 @@ mod summary;
 use std::process::ExitCode;
 
 use clap::Args;
+use hcomm::planner::export::Drawing;
 use hcomm::planner::verify::FoldOrder;
 use hcomm::planner::{self, Verified};
 use hcomm::settings::{Bytes, Settings};
@@ -28,7 +29,7 @@ pub const COMMAND: Subcommand = Subcommand {
 };
 
 const AFTER_HELP: &str = "\
-Without --dot, --svg, --json or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
+Without --dot, --svg, --html, --json or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
 of - is standard output. Up to 64 ranks the plan is always proved, and what was proved is printed.
 
 Exit codes: 0 success; 1 the plan is faulty, or a file cannot be read or written; 2 a mistake on the command line, in a setting \
@@ -84,6 +85,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     };
     let is_proved = plans.len() == asked.world() && (asked.world() <= PROVED_WORLD || arguments.verify);
     let proof = is_proved.then(|| verify(&plans, settings.depth as usize)).transpose()?;
+    draw(arguments, &asked, &plans, shown)?;
     show(arguments, &asked, shown, &words(proof, &settings))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -129,8 +131,21 @@ fn words(proof: Option<Verified>, settings: &Settings) -> String {
     )
 }
 
+/// Writes the files; with predicted times, where the plans of all ranks are at hand.
+fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) -> Result<(), CommandError> {
+    let drawings = &arguments.drawings;
+    let measured = drawings.measured(plans)?;
+    let is_whole = plans.len() == asked.world() && drawings.show_times();
+    let timeline = is_whole.then(|| asked.timeline(plans)).and_then(|predicted| {
+        predicted.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
+    });
+    let drawing = Drawing::new(shown).with_sizing(&asked.sizing);
+    let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
+    let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
+    drawings.write(&drawing, shown)
+}
+
 fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Result<(), CommandError> {
-    arguments.drawings.write(shown, &asked.sizing)?;
     if arguments.drawings.use_stdout() {
         eprintln!("{proof}");
         return Ok(());

@@ -1,10 +1,11 @@
-//! [`Drawings`]: the files that `hcomm plan` is asked for.
+//! [`Drawings`]: the files that `hcomm plan` is asked for, and the traces that the page shows.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hcomm::Plan;
-use hcomm::planner::export::{self, Sizing};
+use hcomm::planner::export::{self, Drawing};
+use hcomm::planner::timeline::Measured;
 
 use crate::commands::print::{print, unwritten};
 use crate::mistake::CommandError;
@@ -18,6 +19,13 @@ pub struct Drawings {
     /// Write the plan as a picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write the plan as a page for the browser: the graph, and when each node runs by the cost model
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// A trace of the plan (hcomm bench --trace), to show in the page when each node really ran; once per file, such as one per
+    /// host
+    #[arg(long, value_name = "FILE", requires = "html")]
+    trace: Vec<PathBuf>,
     /// Write the plan for programs; it can be read back and submitted
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -29,7 +37,8 @@ impl Drawings {
         match self.files().filter(|path| is_stdout(path)).count() {
             0 | 1 => Ok(()),
             _ => {
-                let message = "several of --dot, --svg and --json are '-'; expected at most one of them";
+                let message =
+                    "several of --dot, --svg, --html and --json are '-'; expected at most one of them";
                 Err(CommandError::Usage(message.to_owned()))
             }
         }
@@ -45,22 +54,46 @@ impl Drawings {
         self.files().any(is_stdout)
     }
 
+    /// Whether any of them shows times.
+    pub fn show_times(&self) -> bool {
+        self.dot.is_some() || self.svg.is_some() || self.html.is_some()
+    }
+
+    /// What the traces say of the plan whose slices these are.
+    pub fn measured(&self, plans: &[Plan]) -> Result<Option<Measured>, CommandError> {
+        if self.trace.is_empty() {
+            return Ok(None);
+        }
+        let files = self.trace.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let measured = Measured::read(&files, plans);
+        measured.map(Some).map_err(|error| CommandError::Usage(format!("--trace: {error}")))
+    }
+
     /// Writes them.
-    pub fn write(&self, plans: &[Plan], sizing: &Sizing) -> Result<(), CommandError> {
-        if let Some(path) = &self.dot {
-            save(path, &export::dot(plans, Some(sizing)))?;
-        }
-        if let Some(path) = &self.svg {
-            save(path, &export::svg(plans, Some(sizing)))?;
-        }
-        if let Some(path) = &self.json {
-            save(path, &format!("{}\n", export::json::write(plans)))?;
-        }
-        Ok(())
+    pub fn write(&self, drawing: &Drawing<'_>, plans: &[Plan]) -> Result<(), CommandError> {
+        let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
+            (&self.dot, &|| drawing.dot()),
+            (&self.svg, &|| drawing.svg()),
+            (&self.html, &|| drawing.html()),
+            (&self.json, &|| format!("{}\n", export::json::write(plans))),
+        ];
+        files
+            .iter()
+            .filter_map(|(path, text)| Some((path.as_ref()?, text)))
+            .try_for_each(|(path, text)| save(path, &text()))
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.dot, &self.svg, &self.json].into_iter().filter_map(|path| path.as_deref())
+        [&self.dot, &self.svg, &self.html, &self.json].into_iter().filter_map(|path| path.as_deref())
+    }
+}
+
+/// A file's name and text.
+fn read(path: &Path) -> Result<(String, String), CommandError> {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((name, text)),
+        Err(cause) => Err(CommandError::Failed { code: 1, message: format!("cannot read {name}: {cause}") }),
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Submission {
     /// Its place in the communicator's order of calls.
     pub number: u64,
     /// The operation; `None` for a call that was refused: its number passes.
-    pub execution: Option<Execution>,
+    pub execution: Option<Box<Execution>>,
     /// Shared with the submitter.
     pub operation: Arc<Operation>,
     /// Operations that must end well before this one starts.
@@ -56,7 +56,7 @@ pub(crate) struct Local {
 /// One admitted or waiting operation.
 struct Entry {
     number: u64,
-    execution: Execution,
+    execution: Box<Execution>,
     operation: Arc<Operation>,
     after: Vec<Arc<Operation>>,
     claims: Vec<Claim>,
@@ -109,7 +109,8 @@ pub(crate) struct Core {
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
     /// Executions that ended, for their allocations.
-    spare: Vec<Execution>,
+    #[allow(clippy::vec_box, reason = "they are moved in and out, and are large")]
+    spare: Vec<Box<Execution>>,
     /// The first failure; later operations fail with it.
     broken: Option<(u64, Failure)>,
     /// Whether a wire needs system calls to move bytes.
@@ -162,15 +163,27 @@ impl Core {
         self.broken.as_ref().map(|(_, failure)| failure)
     }
 
-    /// An execution whose allocations can be used again.
-    pub fn spare(&mut self) -> Option<Execution> {
-        self.spare.pop()
+    /// An execution of a call, with the allocations of an earlier one.
+    pub fn execution(&mut self, call: &Arc<Call>, number: u64) -> Box<Execution> {
+        match self.spare.pop() {
+            Some(mut execution) => {
+                execution.restart(call.clone(), number);
+                execution
+            }
+            None => Box::new(Execution::new(call.clone(), number)),
+        }
+    }
+
+    /// The execution that ended last, if `is_same` says that it is to be made again.
+    #[inline]
+    pub fn repeat(&mut self, is_same: impl FnOnce(&Execution) -> bool) -> Option<Box<Execution>> {
+        self.spare.pop_if(|execution| is_same(execution))
     }
 
     /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more
     /// than was expected: that is looked for when the next call ends, by when it has arrived.
     #[inline]
-    pub fn ended(&mut self, number: u64, execution: Execution) {
+    pub fn ended(&mut self, number: u64, execution: Box<Execution>) {
         let is_local = matches!(execution.call().request.counts, Counts::Local { .. });
         if let Some(local) = self.unchecked.filter(|_| !is_local) {
             self.check_lengths(local);
@@ -180,7 +193,7 @@ impl Core {
     }
 
     /// Keeps an execution's allocations.
-    fn keep(&mut self, execution: Execution) {
+    fn keep(&mut self, execution: Box<Execution>) {
         if self.spare.len() < WINDOWS as usize {
             self.spare.push(execution);
         }
@@ -204,6 +217,9 @@ impl Core {
     /// Takes an operation in; it is admitted when its number comes.
     pub fn submit(&mut self, submission: Submission) {
         self.follow(&submission.after);
+        if self.is_next(&submission) {
+            return self.take_up(submission);
+        }
         self.waiting.insert(submission.number, submission);
         self.admit();
     }
@@ -215,7 +231,7 @@ impl Core {
     }
 
     /// Puts an operation that has begun outside the table into it.
-    pub fn insert(&mut self, number: u64, execution: Execution, operation: Arc<Operation>) {
+    pub fn insert(&mut self, number: u64, execution: Box<Execution>, operation: Arc<Operation>) {
         self.enter(
             Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() },
             execution,
@@ -268,33 +284,41 @@ impl Core {
 
     /// Admits what the order and the windows allow.
     fn admit(&mut self) {
-        while let Some(first) = self.waiting.first_entry() {
-            let occupied = &self.occupied;
-            let is_free = |execution: &Execution| {
-                windows(self.next, &execution.call().plan).all(|window| !occupied[window])
-            };
-            if *first.key() != self.next || !first.get().execution.as_ref().is_none_or(is_free) {
-                return;
-            }
-            let mut submission = first.remove();
-            self.next += 1;
-            let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
-            let execution = submission.execution.take();
-            let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
-            self.chain = chained(self.chain, fingerprint);
-            match (execution, failure) {
-                (None, _) => {}
-                (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
-                (Some(mut execution), None) => {
-                    execution.follow(self.chain);
-                    self.recorder.start(submission.number, execution.call());
-                    self.enter(submission, execution);
-                }
+        while let Some(first) = self.waiting.first_key_value()
+            && self.is_next(first.1)
+        {
+            let Some((_, submission)) = self.waiting.pop_first() else { return };
+            self.take_up(submission);
+        }
+    }
+
+    /// Whether it is an operation's turn, and its windows are free.
+    fn is_next(&self, submission: &Submission) -> bool {
+        let is_free = |execution: &Execution| {
+            windows(self.next, &execution.call().plan).all(|window| !self.occupied[window])
+        };
+        submission.number == self.next && submission.execution.as_deref().is_none_or(is_free)
+    }
+
+    /// Admits the next operation, or passes its number.
+    fn take_up(&mut self, mut submission: Submission) {
+        self.next += 1;
+        let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
+        let execution = submission.execution.take();
+        let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
+        self.chain = chained(self.chain, fingerprint);
+        match (execution, failure) {
+            (None, _) => {}
+            (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
+            (Some(mut execution), None) => {
+                execution.follow(self.chain);
+                self.recorder.start(submission.number, execution.call());
+                self.enter(submission, execution);
             }
         }
     }
 
-    fn enter(&mut self, submission: Submission, execution: Execution) {
+    fn enter(&mut self, submission: Submission, execution: Box<Execution>) {
         windows(submission.number, &execution.call().plan).for_each(|window| self.occupied[window] = true);
         let key = self.entries.insert(Entry {
             number: submission.number,

@@ -1,0 +1,169 @@
+//! Deterministic reductions are the left fold over the ranks in the accumulate type, rounded once: on data that shows every
+//! reordering and every further rounding, whatever the algorithm, the size, the tiles and the transport.
+
+use half::bf16;
+use hcomm_engine::bindings::Apart;
+use hcomm_engine::{Communicator, Error, Refused};
+use hcomm_ops::ReduceOp;
+use hcomm_planner::algorithm::ALGORITHMS;
+use hcomm_planner::{Collective, Request};
+
+use crate::common::{OVER, Over, on_all, within, world_with};
+
+const COUNTS: [usize; 4] = [1, 3, 257, 40_001];
+
+/// Numbers of both signs over twenty binary orders of magnitude, so that sums of them round at almost every step; in every
+/// fourth place ranks 1 and 2 cancel and rank 0 is too small to show beside them.
+fn number(rank: usize, i: usize) -> f32 {
+    let seed = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut x = seed ^ (i as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let large = f32::from(u16::try_from(i % 1000 + 1).expect("small")) * 1e12;
+    match (i % 4, rank) {
+        (0, 0) => 1.0 + (x % 100) as f32 / 128.0,
+        (0, 1) => large,
+        (0, 2) => -large,
+        _ => f32::from_bits(((x >> 63) << 31 | (117 + (x >> 40) % 20) << 23 | x & 0x7f_ffff) as u32),
+    }
+}
+
+/// A type of the test: how it rounds, and the fold that is asked for.
+trait Number: hcomm_ops::Element + PartialEq + std::fmt::Debug {
+    fn of(x: f32) -> Self;
+    fn wide(self) -> f32;
+}
+
+impl Number for f32 {
+    fn of(x: f32) -> Self {
+        x
+    }
+    fn wide(self) -> f32 {
+        self
+    }
+}
+
+impl Number for bf16 {
+    fn of(x: f32) -> Self {
+        bf16::from_f32(x)
+    }
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+fn input<T: Number>(rank: usize, count: usize) -> Vec<T> {
+    (0..count).map(|i| T::of(number(rank, i))).collect()
+}
+
+/// round(left fold over the ranks in f32), and the same with each partial rounded and with the ranks in another order.
+fn folds<T: Number>(world: usize, count: usize) -> [Vec<T>; 3] {
+    let at = |rank, i| T::of(number(rank, i)).wide();
+    let fold = |i, ranks: &mut dyn Iterator<Item = usize>, keep: fn(f32) -> f32| {
+        let first = at(ranks.next().expect("a world has ranks"), i);
+        T::of(ranks.fold(first, |sum, rank| keep(sum + at(rank, i))))
+    };
+    let exact = (0..count).map(|i| fold(i, &mut (0..world), |x| x)).collect();
+    let rounded = (0..count).map(|i| fold(i, &mut (0..world), |x| T::of(x).wide())).collect();
+    let turned = (0..count).map(|i| fold(i, &mut (0..world).rev(), |x| x)).collect();
+    [exact, rounded, turned]
+}
+
+fn check<T: Number>(comm: &Communicator, count: usize) {
+    let (rank, world) = (comm.rank(), comm.world());
+    let [expected, ..] = folds::<T>(world, count * world);
+    let mut buffer = input::<T>(rank, count);
+    comm.all_reduce(&mut buffer, ReduceOp::Sum).expect("all_reduce");
+    assert!(buffer == expected[..count], "all_reduce of {count}");
+
+    let whole = input::<T>(rank, count * world);
+    let mut block = vec![T::of(-7.0); count];
+    comm.reduce_scatter(&whole, &mut block, ReduceOp::Sum).expect("reduce_scatter");
+    assert!(block == expected[count * rank..][..count], "reduce_scatter of {count}");
+
+    let root = count % world;
+    let mut buffer = input::<T>(rank, count);
+    comm.reduce(&mut buffer, ReduceOp::Sum, root).expect("reduce");
+    assert!(rank != root || buffer == expected[..count], "reduce of {count} to {root}");
+}
+
+#[test]
+fn the_data_shows_reordering_and_rounding() {
+    for world in [3, 4, 5] {
+        let [exact, _, turned] = folds::<f32>(world, 257);
+        assert!(exact != turned, "f32 in a world of {world}");
+        let [exact, rounded, turned] = folds::<bf16>(world, 257);
+        assert!(exact != rounded && exact != turned, "bf16 in a world of {world}");
+    }
+}
+
+#[test]
+fn every_algorithm_that_serves_gives_the_left_fold() {
+    let served = within(120, || {
+        let mut served = 0;
+        for world in [2, 3, 4, 5] {
+            for tile in ["0", "256"] {
+                let ran = on_all(world_with(world, &[("HCOMM_TILE_BYTES", tile)]), |comm| {
+                    let comm = comm.deterministic();
+                    COUNTS.iter().for_each(|count| {
+                        check::<f32>(&comm, *count);
+                        check::<bf16>(&comm, *count);
+                    });
+                    ALGORITHMS.iter().map(|algorithm| pinned(&comm, algorithm.name)).sum::<usize>()
+                });
+                assert!(ran.iter().all(|n| *n == ran[0]), "{ran:?}");
+                served += ran[0];
+            }
+        }
+        served
+    });
+    println!("deterministic: {served} pinned calls");
+    assert!(served >= 4 * 2 * COUNTS.len() * 4, "{served}");
+}
+
+/// Runs all_reduce by an algorithm, through submitted plans; returns how many calls it served.
+fn pinned(comm: &Communicator, algorithm: &str) -> usize {
+    let mut served = 0;
+    for count in COUNTS {
+        served += usize::from(pinned_call::<f32>(comm, algorithm, count));
+        served += usize::from(pinned_call::<bf16>(comm, algorithm, count));
+    }
+    served
+}
+
+fn pinned_call<T: Number>(comm: &Communicator, algorithm: &str, count: usize) -> bool {
+    let request = Request::new(Collective::AllReduce, T::DTYPE, ReduceOp::Sum, count as u64);
+    let Ok(plan) = comm.plan(&request.deterministic().with_algorithm(algorithm)) else { return false };
+    let input = input::<T>(comm.rank(), count);
+    let output = vec![T::of(-7.0); count];
+    let work = comm.submit(&plan, ReduceOp::Sum, Apart(input, output)).expect("a good plan");
+    let (_, output) = work.wait().expect("no failure");
+    let [expected, ..] = folds::<T>(comm.world(), count);
+    assert!(output == expected, "{algorithm} of {count}");
+    true
+}
+
+#[test]
+fn every_transport_gives_the_same_bits() {
+    within(120, || {
+        for over in OVER.into_iter().filter(|over| *over != Over::Inproc) {
+            on_all(over.world(3), |comm| {
+                let comm = comm.deterministic();
+                check::<f32>(&comm, 40_001);
+                check::<bf16>(&comm, 257);
+            });
+        }
+    });
+}
+
+#[test]
+fn an_algorithm_that_cannot_is_refused_with_those_that_can() {
+    let comms = world_with(4, &[("HCOMM_ALGORITHM", "all_reduce=ring"), ("HCOMM_DETERMINISTIC", "true")]);
+    on_all(comms, |comm| {
+        let error = comm.all_reduce(&mut [1.0_f32; 8], ReduceOp::Sum).expect_err("a ring rounds on its way");
+        assert!(matches!(error, Error::Refused(Refused::Plan(_))), "{error:?}");
+        let text = error.to_string();
+        for words in ["ring", "rank order", "one_shot", "two_shot", "deterministic"] {
+            assert!(text.contains(words), "{text:?} lacks {words:?}");
+        }
+    });
+}

@@ -1,0 +1,123 @@
+//! [`Drawing`]: what a picture shows: some slices, and, where they are known, bytes, predicted times and measured ones. And what
+//! follows from those for all pictures alike: the heading, and which nodes and edges are on the critical path.
+
+use std::collections::HashSet;
+
+use super::joined::{Edge, Picture, Tie};
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::sizing::{Sizing, byte_words};
+use crate::timeline::{Measured, Step, Timeline, Why};
+
+/// Some slices of a plan, and what is known beside them.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawing<'a> {
+    pub(super) plans: &'a [Plan],
+    pub(super) sizing: Option<&'a Sizing>,
+    pub(super) timeline: Option<&'a Timeline>,
+    pub(super) measured: Option<&'a Measured>,
+}
+
+impl<'a> Drawing<'a> {
+    /// The slices alone.
+    pub fn new(plans: &'a [Plan]) -> Drawing<'a> {
+        Drawing { plans, sizing: None, timeline: None, measured: None }
+    }
+
+    /// With the bytes of the chunks.
+    pub fn with_sizing(self, sizing: &'a Sizing) -> Drawing<'a> {
+        Drawing { sizing: Some(sizing), ..self }
+    }
+
+    /// With what the cost model predicts; the timeline is that of all ranks, whichever slices are drawn.
+    pub fn with_timeline(self, timeline: &'a Timeline) -> Drawing<'a> {
+        Drawing { timeline: Some(timeline), ..self }
+    }
+
+    /// With what a trace says. Only the page shows it.
+    pub fn with_measured(self, measured: &'a Measured) -> Drawing<'a> {
+        Drawing { measured: Some(measured), ..self }
+    }
+
+    /// What is drawn, on one line.
+    pub(super) fn title(&self) -> String {
+        let Some(plan) = self.plans.first() else { return "no slices".to_owned() };
+        let whose = match self.plans {
+            [one] if one.world > 1 => format!("rank {} of {}", one.rank, one.world),
+            [_] => "1 rank".to_owned(),
+            all if all.len() == plan.world => format!("{} ranks", plan.world),
+            some => format!("{} of {} ranks", some.len(), plan.world),
+        };
+        format!("{} by {}, {whose}", plan.collective, plan.algorithm)
+    }
+
+    /// The call and its time, on a second line.
+    pub(super) fn subtitle(&self) -> String {
+        let call = self.sizing.map(|sizing| call_words(sizing, self.plans.first()));
+        let time = self.timeline.map(|timeline| format!("predicted {}", time_words(timeline.total_ns())));
+        let plan = self.plans.first().map(|plan| format!("plan {:016x}", plan.id));
+        [call, time, plan].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Bytes and tiles of every node of a slice, where they are known.
+    pub(super) fn sizes(&self, plan: &Plan) -> Vec<Option<String>> {
+        let sizes = self.sizing.and_then(|sizing| sizing.of(plan));
+        let words = |extent| Some(sizes.as_ref()?.load(extent)?.words());
+        plan.nodes.iter().map(|node| words(node.extent)).collect()
+    }
+}
+
+fn call_words(sizing: &Sizing, plan: Option<&Plan>) -> String {
+    let Sizing { request: Request { collective, dtype, op, root, .. }, tile_bytes } = sizing;
+    let what = if collective.reduces() { format!("{op} of {dtype}") } else { dtype.to_string() };
+    let root = if collective.is_rooted() { format!(", root {root}") } else { String::new() };
+    let bytes = plan.and_then(|plan| sizing.request.full_bytes(plan.world));
+    let bytes = bytes.map(|bytes| format!(", {}", byte_words(bytes))).unwrap_or_default();
+    format!("{what}{root}{bytes} in tiles of up to {}", byte_words(*tile_bytes))
+}
+
+/// A time for people.
+pub(super) fn time_words(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.1} µs", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+/// The nodes and edges of a picture that are on the critical path of one tile.
+#[derive(Debug, Default)]
+pub(super) struct Critical {
+    nodes: HashSet<usize>,
+    edges: HashSet<(usize, usize, bool)>,
+}
+
+impl Critical {
+    pub fn of(picture: &Picture<'_>, timeline: Option<&Timeline>) -> Critical {
+        let path = timeline.map_or(&[][..], Timeline::critical_path_of_one_tile);
+        let at = |step: &Step| picture.number_of(step.run.rank, step.run.node);
+        let nodes = path.iter().filter_map(at).collect();
+        let edges = path.windows(2).filter_map(|pair| {
+            let is_message = match pair[1].why {
+                Why::Message => true,
+                Why::Lane | Why::Dep => false,
+                Why::Start | Why::Room | Why::Processor => return None,
+            };
+            Some((at(&pair[0])?, at(&pair[1])?, is_message))
+        });
+        Critical { nodes, edges: edges.collect() }
+    }
+
+    pub fn has_any(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    pub fn has_node(&self, at: usize) -> bool {
+        self.nodes.contains(&at)
+    }
+
+    pub fn has_edge(&self, edge: &Edge) -> bool {
+        self.edges.contains(&(edge.from, edge.to, matches!(edge.tie, Tie::Message(_))))
+    }
+}
