@@ -9,11 +9,11 @@
 //! Steps: n - 1; reduce one more, unless the last rank is the root; all_reduce 2(n - 1). Bytes sent per rank: S, all_reduce 2 S. A root
 //! in the middle of a reduce receives 2 S. An element is rounded n - 1 times.
 
-use hcomm_ops::{DType, Rank};
+use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
 use super::tally::Tally;
-use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, is_narrow, serves_all};
 use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -34,8 +34,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 
 /// Crossing a wire loses nothing, or no partial crosses one.
 fn rank_order(call: &Call<'_>) -> bool {
-    let narrow = matches!(call.dtype, DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2);
-    call.world == 2 || !narrow
+    call.world == 2 || !is_narrow(call.dtype)
 }
 
 fn work(call: &Call<'_>) -> Work {

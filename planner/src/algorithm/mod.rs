@@ -252,6 +252,11 @@ pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
     matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
 }
 
+/// Whether a type is folded in a wider one.
+pub(crate) fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16) || is_eight_bit_float(dtype)
+}
+
 /// For algorithms that spread nothing.
 const ONE_CHANNEL: &[u8] = &[1];
 

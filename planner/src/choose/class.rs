@@ -2,7 +2,7 @@
 
 use hcomm_ops::{DType, ReduceOp};
 
-use crate::algorithm::{Call, Variant, is_eight_bit_float};
+use crate::algorithm::{Call, Variant, is_eight_bit_float, is_narrow};
 use crate::request::Collective;
 use crate::topology::Topology;
 
@@ -11,21 +11,36 @@ use crate::topology::Topology;
 pub(super) struct Class {
     pub collective: Collective,
     variant: Variant,
-    /// Each element may be rounded only once.
-    round_once: bool,
+    precision: Precision,
     deterministic: bool,
+}
+
+/// What a partial loses when it crosses a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Precision {
+    /// Nothing that folding it would keep.
+    Full,
+    /// It is rounded to its type.
+    Narrow,
+    /// So much that it may happen only once.
+    RoundOnce,
 }
 
 impl Class {
     pub fn of(call: &Call<'_>) -> Class {
-        let round_once = call.collective.reduces() && is_eight_bit_float(call.dtype);
+        let precision = match call.dtype {
+            _ if !call.collective.reduces() => Precision::Full,
+            dtype if is_eight_bit_float(dtype) => Precision::RoundOnce,
+            dtype if is_narrow(dtype) => Precision::Narrow,
+            _ => Precision::Full,
+        };
         let deterministic = call.deterministic && call.collective.reduces();
-        Class { collective: call.collective, variant: call.variant, round_once, deterministic }
+        Class { collective: call.collective, variant: call.variant, precision, deterministic }
     }
 
     /// Calls of equal counts, whose elements are rounded as the algorithm likes.
     pub fn plain(collective: Collective) -> Class {
-        Class { collective, variant: Variant::Even, round_once: false, deterministic: false }
+        Class { collective, variant: Variant::Even, precision: Precision::Full, deterministic: false }
     }
 
     /// The same, folded in rank order.
@@ -35,17 +50,18 @@ impl Class {
 
     /// All classes of a collective.
     pub fn all(collective: Collective) -> impl Iterator<Item = Class> {
-        let variants = [Variant::Even, Variant::Listed, Variant::Local];
-        let flags = match collective.reduces() {
-            true => &[(false, false), (false, true), (true, false), (true, true)][..],
-            false => &[(false, false)],
+        let precisions = match collective.reduces() {
+            true => &[Precision::Full, Precision::Narrow, Precision::RoundOnce][..],
+            false => &[Precision::Full],
         };
+        let orders = if collective.reduces() { &[false, true][..] } else { &[false] };
+        let variants = [Variant::Even, Variant::Listed, Variant::Local];
         variants.into_iter().flat_map(move |variant| {
-            flags.iter().map(move |(round_once, deterministic)| Class {
-                collective,
-                variant,
-                round_once: *round_once,
-                deterministic: *deterministic,
+            precisions.iter().flat_map(move |precision| {
+                orders.iter().map(move |deterministic| {
+                    let (precision, deterministic) = (*precision, *deterministic);
+                    Class { collective, variant, precision, deterministic }
+                })
             })
         })
     }
@@ -54,7 +70,11 @@ impl Class {
     pub fn example<'a>(&self, topology: &'a Topology) -> Call<'a> {
         Call {
             collective: self.collective,
-            dtype: if self.round_once { DType::F8E4M3 } else { DType::F32 },
+            dtype: match self.precision {
+                Precision::Full => DType::F32,
+                Precision::Narrow => DType::BF16,
+                Precision::RoundOnce => DType::F8E4M3,
+            },
             op: ReduceOp::Sum,
             root: 0,
             variant: self.variant,
