@@ -6,6 +6,7 @@ mod doctor;
 mod launch;
 mod plan;
 mod print;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -26,7 +27,8 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, bench::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] =
+    &[launch::COMMAND, plan::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.

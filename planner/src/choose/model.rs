@@ -98,9 +98,13 @@ impl Model {
         demand: Demand,
     ) -> Contender<'_> {
         let whole = candidate.with_tile(Candidate::WHOLE_SLOT);
-        let curve = self.curve(collective, &candidate).or_else(|| self.curve(collective, &whole));
+        let own = self.curve(collective, &candidate);
+        let curve = own.or_else(|| self.curve(collective, &whole));
         let tile_bytes = candidate.tile_bytes.min(self.slot_bytes);
-        Contender { candidate, demand, tile_bytes, costs: &self.costs, curve }
+        // A tile that was not measured is no better than the one that was.
+        let is_known = own.is_some() || curve.is_none();
+        let priced_tile_bytes = if is_known { tile_bytes } else { self.slot_bytes };
+        Contender { candidate, demand, tile_bytes, priced_tile_bytes, costs: &self.costs, curve }
     }
 
     fn curve(&self, collective: Collective, candidate: &Candidate) -> Option<&Curve> {
@@ -119,6 +123,8 @@ pub struct Contender<'a> {
     pub demand: Demand,
     /// Most bytes of one of its messages.
     tile_bytes: u64,
+    /// The same, as its time is predicted.
+    priced_tile_bytes: u64,
     costs: &'a Costs,
     curve: Option<&'a Curve>,
 }
@@ -136,7 +142,7 @@ impl Contender<'_> {
 
     /// How long it takes.
     pub fn predict(&self, bytes: u64) -> Prediction {
-        let model_ns = self.costs.time_ns(&self.amounts(bytes));
+        let model_ns = self.costs.time_ns(&self.demand.at(bytes, self.priced_tile_bytes));
         Prediction { model_ns, factor: self.curve.map_or(1.0, |curve| curve.at(bytes)) }
     }
 }
