@@ -21,6 +21,9 @@ fn check_taken(plans: &[Plan]) {
     assert_eq!(json::read(&json::write(plans)).expect("what was written"), plans);
     if let Ok(text) = to_msccl(plans) {
         let again = Plan::from_msccl(&text).expect("what was written");
-        assert_eq!((again.len(), again[0].overlay, again[0].bytes), (plans.len(), plans[0].overlay, plans[0].bytes));
+        assert_eq!(
+            (again.len(), again[0].overlay, again[0].bytes),
+            (plans.len(), plans[0].overlay, plans[0].bytes)
+        );
     }
 }

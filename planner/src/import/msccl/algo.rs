@@ -23,6 +23,11 @@ pub(super) fn read(attributes: &Attributes<'_>) -> Result<Program, Fault> {
         name,
         world: world as usize,
         collective: written.collective,
+        channels: attributes
+            .optional("nchannels")
+            .is_some()
+            .then(|| attributes.index("nchannels"))
+            .transpose()?,
         parts: parts(attributes, written, world)?,
         overlays: overlays(attributes)?,
         bytes: bytes(attributes, written.full_per_counted(world))?,
@@ -84,6 +89,7 @@ fn bytes(attributes: &Attributes<'_>, full_per_counted: u64) -> Result<ByteRange
     if max != 0 && max < min {
         return Err(Fault::Here(format!("minBytes is {min} and maxBytes {max}; expected no less")));
     }
-    let full = |bytes: u64| bytes.saturating_mul(full_per_counted);
-    Ok(ByteRange { min: full(min), max: (max != 0).then(|| full(max)) })
+    // More than can be counted is no limit.
+    let max = (max != 0).then(|| max.checked_mul(full_per_counted)).flatten();
+    Ok(ByteRange { min: min.saturating_mul(full_per_counted), max })
 }

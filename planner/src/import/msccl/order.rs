@@ -5,13 +5,14 @@ use std::collections::{HashSet, VecDeque};
 
 use hcomm_ops::Rank;
 
+use super::MAX_GPU_STEPS;
 use super::fold::{Draft, Operands, Origin, Target};
 use super::gate::Gate;
 use super::program::{Operand, Program, Spot, Step};
 use super::storage::{Storage, Value};
 use super::wiring::Wiring;
 use super::words::{Buffer, Side};
-use crate::import::ImportError;
+use crate::import::{ImportError, within};
 use crate::plan::Overlay;
 
 /// One gpu's nodes in an order in which they can be carried out, and its buffers after the last.
@@ -105,6 +106,9 @@ impl<'p> Run<'p> {
             let to = gpu.storage.write(spot, operand(Buffer::Output, *to), &values)?;
             gpu.drafts.push(Draft::copy(spot, from, to));
         }
+        let steps = self.program.gpus[rank].blocks.iter().map(|block| block.steps.len()).sum::<usize>();
+        let what = || format!("steps of gpu {rank}, with copies of the chunks that they overwrite");
+        within(what(), (steps + gpu.drafts.len()) as u64, MAX_GPU_STEPS)?;
         let last = gpu.drafts.len().checked_sub(1);
         for block in &mut gpu.blocks {
             block.pending.wait_for(FIRST_LANE, last);

@@ -16,6 +16,8 @@ pub(super) struct Program {
     /// Gpus that it says it has; it has as many once it has been checked.
     pub world: usize,
     pub collective: Collective,
+    /// Channels that it says it uses, if it does.
+    pub channels: Option<u32>,
     /// Chunks per block.
     pub parts: u32,
     /// How it may be called, as far as it says; the first that is proved counts.
