@@ -27,6 +27,7 @@ pub mod buffers;
 pub mod check;
 pub mod choose;
 pub mod compile;
+pub mod custom;
 pub mod export;
 mod freeze;
 mod graph;
@@ -45,6 +46,7 @@ pub mod verify;
 pub use check::RequestError;
 pub use choose::{Choice, Costs, explain};
 pub use compile::{PlanError, candidate, compile, compile_all};
+pub use custom::PlanBuilder;
 pub use import::ImportError;
 pub use plan::{
     ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeKind, Overlay, Plan, Sink, Source, Span,

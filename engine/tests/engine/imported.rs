@@ -1,4 +1,4 @@
-//! Plans from MSCCL files, run by ranks as threads: in place and apart where the file allows, at sizes within its range that the chunks do
+//! Plans from MSCCL and MSCCL++ files, run by ranks as threads: in place and apart where the file allows, at sizes within its range that the chunks do
 //! and do not divide, several calls in flight at once. Results are exact; what a plan is not for is refused.
 //!
 //! The files are those of the public plan collections where they are at hand (../shared/data/msccl), and the small ones of the planner's tests.
@@ -10,9 +10,9 @@ use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, OutputOnly};
 use hcomm_engine::{Communicator, Work};
 use hcomm_ops::{Rank, ReduceOp};
 use hcomm_planner::shape::alias;
-use hcomm_planner::{Collective, Plan, Request};
+use hcomm_planner::{Collective, LaneKind, Plan, Request};
 
-use crate::common::{element, on_all, within, world_with};
+use crate::common::{OVER, element, on_all, within, world_with};
 
 /// Calls in flight at once.
 const AT_ONCE: usize = 3;
@@ -21,17 +21,30 @@ const POISON: i64 = -77;
 
 fn read(path: &Path) -> Vec<Arc<Plan>> {
     let text = std::fs::read_to_string(path).expect("a readable file");
-    let plans = Plan::from_msccl(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let plans = if is_json { Plan::from_mscclpp(&text) } else { Plan::from_msccl(&text) };
+    let plans = plans.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     plans.into_iter().map(Arc::new).collect()
 }
 
-/// The XML files of a folder, in order.
+/// The files of a folder, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "xml")).collect();
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "xml" || e == "json")).collect();
     paths.sort();
     paths
+}
+
+fn own_mscclpp_files() -> Vec<PathBuf> {
+    let files = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../planner/tests/data/mscclpp"));
+    assert_eq!(files.len(), 12);
+    files
+}
+
+fn is_on_gpus(plan: &Plan) -> bool {
+    plan.lanes.iter().any(|lane| matches!(lane.kind, LaneKind::Stream { .. }))
 }
 
 fn own_files() -> PathBuf {
@@ -176,13 +189,17 @@ fn counts(plan: &Plan) -> Vec<usize> {
 
 /// Runs a plan in every way that it claims, at all counts from number `first` on; returns how many cases that was.
 fn run_all(plans: &[Arc<Plan>], settings: &[(&str, &str)], first: usize) -> usize {
+    run_in(world_with(plans.len(), settings), plans, first)
+}
+
+fn run_in(world: Vec<Communicator>, plans: &[Arc<Plan>], first: usize) -> usize {
     let ops = match plans[0].collective.reduces() {
         true => {
             &[ReduceOp::Sum, ReduceOp::Average, ReduceOp::PreMulSum(hcomm_ops::Factor(3.0)), ReduceOp::Max][..]
         }
         false => &[ReduceOp::Sum],
     };
-    let ran = on_all(world_with(plans.len(), settings), |comm| {
+    let ran = on_all(world, |comm| {
         let plan = &plans[comm.rank()];
         let mut cases = 0;
         for (i, count) in counts(plan).into_iter().enumerate().skip(first) {
@@ -224,6 +241,37 @@ fn own_files_of_every_step_run_as_they_say() {
             let cases = within(120, move || run_all(&plans, &[("HCOMM_TILE_BYTES", tile)], 0));
             assert!(cases > 2, "{}: {cases}", file.display());
         }
+    }
+}
+
+#[test]
+fn mscclpp_files_run_as_they_say_over_every_transport() {
+    within(240, || {
+        for file in own_mscclpp_files() {
+            let plans = read(&file);
+            if is_on_gpus(&plans[0]) {
+                continue;
+            }
+            let mut cases = run_all(&plans, &[("HCOMM_TILE_BYTES", "256")], 0);
+            cases += OVER.iter().map(|over| run_in(over.world(plans.len()), &plans, 0)).sum::<usize>();
+            println!("{}: {cases} cases", file.display());
+            assert!(cases > 4 * 3, "{}: {cases}", file.display());
+        }
+    });
+}
+
+#[test]
+fn a_switch_of_gpus_is_refused_by_name() {
+    let files = own_mscclpp_files().into_iter().map(|file| read(&file));
+    let switched: Vec<_> = files.filter(|plans| is_on_gpus(&plans[0])).collect();
+    assert_eq!(switched.len(), 3);
+    for plans in switched {
+        on_all(world_with(plans.len(), &[]), |comm| {
+            let buffers = Apart(vec![0_i64; 64], vec![0_i64; 64 * plans.len()]);
+            let refused = comm.submit(&plans[comm.rank()], ReduceOp::Sum, buffers).expect_err("no CUDA here");
+            let text = refused.error.to_string();
+            assert!(text.contains("Stream") && text.contains("CUDA"), "{text}");
+        });
     }
 }
 

@@ -6,5 +6,6 @@ mod failures;
 mod imported;
 mod messages;
 mod mismatch;
+mod own_plans;
 mod plans;
 mod works;

@@ -295,13 +295,17 @@ const PATTERNS: usize = 4;
 fn v_variants_with_empty_and_very_different_blocks() {
     let cases = within(120, || {
         let settings: [&[(&str, &str)]; 2] = [&[], &[("HCOMM_TILE_BYTES", "256")]];
-        let mut cases = 0;
+        let (topology, mut cases) = (two_hosts(), 0);
         for world in WORLDS {
-            for candidate in Candidate::all().filter(|c| c.algorithm.name != "hierarchical") {
-                let pins = pins(&candidate);
+            for candidate in Candidate::all() {
+                let (pins, file) = (pins(&candidate), topology.path(world));
                 for settings in settings {
                     let mut settings = settings.to_vec();
                     settings.push(("HCOMM_ALGORITHM", &pins));
+                    if candidate.algorithm.name == "hierarchical" {
+                        let Some(file) = &file else { continue };
+                        settings.push(("HCOMM_TOPOLOGY", file));
+                    }
                     let ran = on_all(world_with(world, &settings), |comm| run_v_rank(&comm, &candidate));
                     cases += ran[0];
                 }

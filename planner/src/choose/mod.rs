@@ -6,13 +6,15 @@ mod work;
 
 pub use cost::{Costs, Line, LinkCost};
 pub use explain::explain;
-pub use work::{Pattern, PerLink, Work};
+pub use work::{PerLink, Work};
 
 use std::collections::HashMap;
 
 use hcomm_ops::{DType, ReduceOp};
 
-use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair, Variant, is_eight_bit_float};
+use crate::algorithm::{
+    ALGORITHMS, Algorithm, Call, Pair, Variant, accumulates_in_itself, is_eight_bit_float,
+};
 use crate::request::Collective;
 use crate::topology::Topology;
 
@@ -54,7 +56,7 @@ impl Candidate {
 
     /// What it asks of the busiest rank.
     pub fn work(&self, call: &Call<'_>) -> Work {
-        (self.algorithm.work)(&self.apply(call))
+        self.algorithm.work(&self.apply(call))
     }
 }
 
@@ -130,32 +132,40 @@ fn next_crossing(lines: &[(Candidate, Line)], line: &Line, from: u64) -> Option<
 struct Class {
     collective: Collective,
     variant: Variant,
-    /// Each element may be rounded only once.
-    round_once: bool,
+    precision: Precision,
     deterministic: bool,
+}
+
+/// What storing or sending a partial result does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Precision {
+    /// Nothing; or nothing is reduced.
+    Kept,
+    /// It is rounded.
+    Rounded,
+    /// It would be rounded too coarsely: each element may be rounded only once.
+    RoundedOnce,
 }
 
 impl Class {
     fn of(call: &Call<'_>) -> Class {
-        let round_once = call.collective.reduces() && is_eight_bit_float(call.dtype);
-        Class {
-            collective: call.collective,
-            variant: call.variant,
-            round_once,
-            deterministic: call.deterministic,
-        }
+        let precision = match call.dtype {
+            _ if !call.collective.reduces() => Precision::Kept,
+            dtype if is_eight_bit_float(dtype) => Precision::RoundedOnce,
+            dtype if accumulates_in_itself(dtype) => Precision::Kept,
+            _ => Precision::Rounded,
+        };
+        let Call { collective, variant, deterministic, .. } = *call;
+        Class { collective, variant, precision, deterministic }
     }
 
     fn all() -> impl Iterator<Item = Class> {
         let variants = [Variant::Even, Variant::Listed, Variant::Local];
         Collective::ALL.into_iter().flat_map(move |collective| {
             variants.into_iter().flat_map(move |variant| {
-                let flags = [(false, false), (false, true), (true, false), (true, true)];
-                flags.map(|(round_once, deterministic)| Class {
-                    collective,
-                    variant,
-                    round_once,
-                    deterministic,
+                let precisions = [Precision::Kept, Precision::Rounded, Precision::RoundedOnce];
+                precisions.into_iter().flat_map(move |precision| {
+                    [false, true].map(|deterministic| Class { collective, variant, precision, deterministic })
                 })
             })
         })
@@ -165,7 +175,11 @@ impl Class {
     fn example<'a>(&self, topology: &'a Topology) -> Call<'a> {
         Call {
             collective: self.collective,
-            dtype: if self.round_once { DType::F8E4M3 } else { DType::F32 },
+            dtype: match self.precision {
+                Precision::Kept => DType::F32,
+                Precision::Rounded => DType::BF16,
+                Precision::RoundedOnce => DType::F8E4M3,
+            },
             op: ReduceOp::Sum,
             root: 0,
             variant: self.variant,
@@ -227,6 +241,24 @@ mod tests {
                 for class in Class::all() {
                     let call = class.example(&topology);
                     check_minimal(&choice, &call, &scored(&call, &costs));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_serves_every_call_of_its_class() {
+        for topology in [Topology::single_host(3), Topology::single_host(4), Topology::hosts(2, 3)] {
+            let choice = Choice::new(&topology, Costs::shm());
+            for class in Class::all() {
+                let example = class.example(&topology);
+                let roots = if example.collective.is_rooted() { topology.world() } else { 1 };
+                for (root, dtype) in (0..roots).flat_map(|root| DType::ALL.map(|dtype| (root, dtype))) {
+                    let call = Call { root, dtype, ..example };
+                    for bytes in (0..40).map(|shift| 1 << shift) {
+                        let Some(chosen) = choice.pick(&call, Some(bytes)) else { continue };
+                        assert_eq!(chosen.supports(&call), Ok(()), "{chosen} for {call}, root {root}");
+                    }
                 }
             }
         }

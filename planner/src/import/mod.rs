@@ -3,7 +3,9 @@
 //! is `export::json`, which a plan from a file of it also comes through here for.
 
 pub(crate) mod msccl;
+mod mscclpp;
 mod own;
+mod slices;
 
 use crate::export::json;
 use crate::hash::Fnv;
@@ -82,7 +84,7 @@ pub struct Format {
 }
 
 /// Every format; the first that recognises a text reads it.
-pub static FORMATS: &[Format] = &[msccl::FORMAT, own::FORMAT];
+pub static FORMATS: &[Format] = &[msccl::FORMAT, mscclpp::FORMAT, own::FORMAT];
 
 /// Reads a plan of whatever format, told by the text: the slices of all ranks, in rank order, proved.
 ///
@@ -120,6 +122,15 @@ impl Plan {
     /// [`ImportError`] names the element; nothing of a file can panic or take memory without bound.
     pub fn from_msccl(text: &str) -> Result<Vec<Plan>, ImportError> {
         msccl::import(text)
+    }
+
+    /// Reads an execution plan of MSCCL++ in JSON: the slices of all ranks, in rank order, proved. Where it goes through a switch of
+    /// GPUs, they have `Stream` lanes.
+    ///
+    /// # Errors
+    /// As [`Plan::from_msccl`].
+    pub fn from_mscclpp(text: &str) -> Result<Vec<Plan>, ImportError> {
+        mscclpp::import(text)
     }
 }
 

@@ -82,7 +82,10 @@ mod tests {
     #[test]
     fn a_text_of_no_format_is_named() {
         let error = super::super::read("  digraph {").expect_err("no plan").to_string();
-        assert_eq!(error, "the file begins with \"digraph {\"; expected one of MSCCL XML, hcomm JSON");
+        assert_eq!(
+            error,
+            "the file begins with \"digraph {\"; expected one of MSCCL XML, MSCCL++ JSON, hcomm JSON"
+        );
         let error = super::super::read("{}").expect_err("no plan").to_string();
         assert!(error.starts_with("plan file: missing field `version`"), "{error}");
     }

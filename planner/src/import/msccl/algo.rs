@@ -4,6 +4,7 @@ use super::attributes::{Attributes, Fault, shown};
 use super::program::Program;
 use super::words::{WRITTEN, Written};
 use super::{MAX_CHUNKS, MAX_RANKS};
+use crate::import::slices::Outline;
 use crate::import::within;
 use crate::plan::{ByteRange, Overlay};
 
@@ -19,20 +20,17 @@ pub(super) fn read(attributes: &Attributes<'_>) -> Result<Program, Fault> {
     if world < 2 {
         return Err(Fault::Here(format!("ngpus is {world}; expected at least 2")));
     }
-    Ok(Program {
+    let outline = Outline {
         name,
         world: world as usize,
         collective: written.collective,
-        channels: attributes
-            .optional("nchannels")
-            .is_some()
-            .then(|| attributes.index("nchannels"))
-            .transpose()?,
+        root: 0,
         parts: parts(attributes, written, world)?,
-        overlays: overlays(attributes)?,
         bytes: bytes(attributes, written.full_per_counted(world))?,
-        gpus: Vec::new(),
-    })
+    };
+    let has_channels = attributes.optional("nchannels").is_some();
+    let channels = has_channels.then(|| attributes.index("nchannels")).transpose()?;
+    Ok(Program { outline, channels, overlays: overlays(attributes)?, gpus: Vec::new() })
 }
 
 fn name(name: &str) -> Result<String, Fault> {

@@ -3,9 +3,9 @@
 use hcomm_ops::Rank;
 
 use super::MAX_CHUNKS;
-use super::program::{Block, Gpu, Operand, Program, Spot, Step};
-use super::words::{Buffer, Side};
-use crate::buffers::BlockCounts;
+use super::program::{Block, Gpu, Program, Spot, Step};
+use super::words::Side;
+use crate::import::slices::{Buffer, Operand};
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;
 
@@ -17,7 +17,7 @@ const MAX_COUNT: u64 = 256;
 
 /// Looks at every element.
 pub(super) fn check(program: &Program) -> Result<(), ImportError> {
-    let (there, said) = (program.gpus.len(), program.world);
+    let (there, said) = (program.gpus.len(), program.outline.world);
     if there != said {
         return Err(ImportError::at("algo", format!("it has {there} gpus; expected ngpus, {said}")));
     }
@@ -40,17 +40,11 @@ pub(super) fn check(program: &Program) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Chunks of a rank's input and output; `None` where the collective gives it no such buffer.
-pub(super) fn buffers(program: &Program, rank: Rank) -> [Option<u32>; 2] {
-    let blocks = BlockCounts::of(program.collective, program.world, rank, 0);
-    [blocks.input, blocks.output].map(|blocks| blocks.map(|blocks| blocks * program.parts))
-}
-
 /// Input and output are as large as the collective makes them, or 0 where they lie in the other. Returns the chunks there are.
 fn sizes(program: &Program, rank: Rank, gpu: &Gpu) -> Result<u64, ImportError> {
     let in_place = program.overlays.iter().any(|overlay| *overlay != Overlay::Apart);
     let mut all = u64::from(gpu.chunks[Buffer::Scratch as usize]);
-    for (buffer, expected) in [Buffer::Input, Buffer::Output].into_iter().zip(buffers(program, rank)) {
+    for (buffer, expected) in [Buffer::Input, Buffer::Output].into_iter().zip(program.outline.buffers(rank)) {
         let given = gpu.chunks[buffer as usize];
         all += u64::from(given.max(expected.unwrap_or(0)));
         let Some(expected) = expected.filter(|expected| given != *expected && !(given == 0 && in_place))
@@ -89,8 +83,8 @@ fn blocks(program: &Program, rank: Rank, gpu: &Gpu) -> Result<(), ImportError> {
                     format!("{name} is {peer}, the gpu itself; expected another, or -1"),
                 ));
             }
-            if peer >= program.world {
-                let last = program.world - 1;
+            if peer >= program.outline.world {
+                let last = program.outline.world - 1;
                 return Err(ImportError::at(
                     spot,
                     format!("{name} is {peer}; expected a gpu from 0 to {last}, or -1"),

@@ -1,22 +1,17 @@
 //! MSCCL's XML: thread blocks whose steps send, receive, reduce and copy chunks.
 //!
 //! `xml` (with `algo`) reads the text into a `Program`, `check` looks at each element, `wiring` matches sends with receives, `order` carries the
-//! steps out on symbols (`storage`: where chunks lie; `fold`: what is folded; `gate`: who is waited for), `deps` says what
-//! each node has to wait for, and `freeze` writes the slices.
+//! steps out on symbols (`gate`: who is waited for), and `slices` makes plans of what comes of it.
 //! A thread block becomes a lane, a step a node; a `nop` only adds to what the next step of its block waits for.
 
 mod algo;
 mod attributes;
 mod check;
-mod deps;
 #[cfg(test)]
 mod fault_tests;
-mod fold;
-mod freeze;
 mod gate;
 mod order;
 mod program;
-mod storage;
 #[cfg(test)]
 mod tests;
 mod wiring;
@@ -25,11 +20,11 @@ pub(crate) mod words;
 mod wrong_tests;
 mod xml;
 
+use super::slices::{self, Buffer};
 use super::{Format, ImportError, prove, seal};
 use crate::plan::{Overlay, Plan};
 use program::Program;
 use wiring::Wiring;
-use words::Buffer;
 
 /// The format.
 pub(super) const FORMAT: Format =
@@ -74,7 +69,7 @@ pub(super) fn import(text: &str) -> Result<Vec<Plan>, ImportError> {
 /// The ways of calling to try: those that the file claims; where a buffer lies in the other, only in place makes sense.
 fn overlays(program: &Program) -> Vec<Overlay> {
     let rank_is_aliased = |(rank, gpu): (usize, &program::Gpu)| {
-        let expected = check::buffers(program, rank);
+        let expected = program.outline.buffers(rank);
         let given = [Buffer::Input, Buffer::Output].map(|buffer| gpu.chunks[buffer as usize]);
         expected.iter().zip(given).any(|(expected, given)| expected.is_some() && given == 0)
     };
@@ -88,8 +83,9 @@ fn overlays(program: &Program) -> Vec<Overlay> {
 /// The plan, called in one way.
 fn called(program: &Program, wiring: &Wiring, overlay: Overlay) -> Result<Vec<Plan>, ImportError> {
     let ordered = order::run(program, wiring, overlay)?;
-    let build = |buffered| freeze::freeze(program, wiring, overlay, &ordered, buffered);
-    let mut plans = prove(build, |at| freeze::name(&ordered, at))?;
+    let fifos = wiring.fifos();
+    let build = |buffered| slices::freeze(&program.outline, &fifos, overlay, &ordered, buffered);
+    let mut plans = prove(build, |at| slices::name(&ordered, at))?;
     seal(&mut plans);
     Ok(plans)
 }

@@ -6,26 +6,22 @@ use std::collections::{HashSet, VecDeque};
 use hcomm_ops::Rank;
 
 use super::MAX_GPU_STEPS;
-use super::fold::{Draft, Operands, Origin, Target};
 use super::gate::Gate;
-use super::program::{Operand, Program, Spot, Step};
-use super::storage::{Storage, Value};
+use super::program::{Program, Spot, Step};
 use super::wiring::Wiring;
-use super::words::{Buffer, Side};
+use super::words::Side;
+use crate::import::slices::{Buffer, Draft, Operand, Operands, Ordered, Origin, Storage, Target, Value};
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;
 
-/// One gpu's nodes in an order in which they can be carried out, and its buffers after the last.
-#[derive(Clone, Debug)]
-pub(super) struct Ordered {
-    pub drafts: Vec<Draft>,
-    pub storage: Storage,
-}
-
 /// Carries out a program that `check` has passed, called as `overlay` says.
-pub(super) fn run(program: &Program, wiring: &Wiring, overlay: Overlay) -> Result<Vec<Ordered>, ImportError> {
+pub(super) fn run(
+    program: &Program,
+    wiring: &Wiring,
+    overlay: Overlay,
+) -> Result<Vec<Ordered<Spot>>, ImportError> {
     let mut run = Run::new(program, wiring, overlay);
-    for gpu in 0..program.world {
+    for gpu in 0..program.outline.world {
         run.copy_first(gpu)?;
     }
     while let Some((gpu, block)) = run.queue.pop_front() {
@@ -35,7 +31,8 @@ pub(super) fn run(program: &Program, wiring: &Wiring, overlay: Overlay) -> Resul
     if let Some(stuck) = run.stuck() {
         return Err(stuck);
     }
-    Ok(run.gpus.into_iter().map(|gpu| Ordered { drafts: gpu.drafts, storage: gpu.storage }).collect())
+    let ordered = |gpu: Gpu| Ordered { drafts: gpu.drafts, storage: gpu.storage, kinds: Default::default() };
+    Ok(run.gpus.into_iter().map(ordered).collect())
 }
 
 struct Run<'p> {
@@ -51,7 +48,7 @@ struct Run<'p> {
 
 struct Gpu {
     storage: Storage,
-    drafts: Vec<Draft>,
+    drafts: Vec<Draft<Spot>>,
     blocks: Vec<Block>,
     /// Steps that others wait for.
     waited: HashSet<(usize, usize)>,
@@ -81,10 +78,10 @@ struct Wait {
 
 impl<'p> Run<'p> {
     fn new(program: &'p Program, wiring: &'p Wiring, overlay: Overlay) -> Self {
-        let gpus = (0..program.world).map(|rank| Gpu::new(program, rank, overlay)).collect();
+        let gpus = (0..program.outline.world).map(|rank| Gpu::new(program, rank, overlay)).collect();
         let blocks = program.gpus.iter().enumerate();
         let queue = blocks.flat_map(|(rank, gpu)| (0..gpu.blocks.len()).map(move |block| (rank, block)));
-        let channels = wiring.fifos.len();
+        let channels = wiring.fifos().len();
         let (messages, received) = (vec![VecDeque::new(); channels], vec![0; channels]);
         Run { program, wiring, gpus, messages, received, queue: queue.collect() }
     }
@@ -178,7 +175,7 @@ impl<'p> Run<'p> {
             let (at, values) = gpu.storage.read(spot, step.operand(*side), step.count)?;
             operands.add(Origin::Span { at, first: false }, values);
         }
-        let folded = operands.fold(spot, self.program)?;
+        let folded = operands.fold(spot, &self.program.outline)?;
         let mut sinks = Vec::new();
         if step.kind.writes {
             sinks.push(Target::Span(gpu.storage.write(spot, step.operand(Side::Dst), &folded.values)?));
@@ -264,7 +261,8 @@ impl Gpu {
             waiters,
         };
         let blocks = waiters.into_iter().map(block).collect();
-        Gpu { storage: Storage::new(program, rank, overlay), drafts: Vec::new(), blocks, waited }
+        let storage = Storage::new(&program.outline, rank, overlay, gpu.chunks, &gpu.uses());
+        Gpu { storage, drafts: Vec::new(), blocks, waited }
     }
 }
 

@@ -4,25 +4,20 @@ use std::fmt;
 
 use hcomm_ops::Rank;
 
-use crate::plan::{ByteRange, Overlay};
-use crate::request::Collective;
+use crate::import::slices::{Operand, Outline, Use};
+use crate::plan::Overlay;
 
-use super::words::{Buffer, Side, StepKind};
+use super::words::{Side, StepKind};
 
 /// A whole file.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    pub name: String,
-    /// Gpus that it says it has; it has as many once it has been checked.
-    pub world: usize,
-    pub collective: Collective,
+    /// Its name, collective and sizes. It has as many gpus as it says once it has been checked.
+    pub outline: Outline,
     /// Channels that it says it uses, if it does.
     pub channels: Option<u32>,
-    /// Chunks per block.
-    pub parts: u32,
     /// How it may be called, as far as it says; the first that is proved counts.
     pub overlays: Vec<Overlay>,
-    pub bytes: ByteRange,
     pub gpus: Vec<Gpu>,
 }
 
@@ -59,13 +54,6 @@ pub(super) struct Step {
     pub flags: bool,
 }
 
-/// First chunk of what a step reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Operand {
-    pub buffer: Buffer,
-    pub first: u32,
-}
-
 impl Step {
     pub fn operand(&self, side: Side) -> Operand {
         match side {
@@ -92,6 +80,21 @@ impl fmt::Display for Spot {
             Spot::Block(gpu, block) => write!(f, "gpu {gpu}, tb {block}"),
             Spot::Step(gpu, block, step) => write!(f, "gpu {gpu}, tb {block}, step {step}"),
         }
+    }
+}
+
+impl Gpu {
+    /// The chunks that its steps read and write.
+    pub fn uses(&self) -> Vec<Use> {
+        let steps = self.blocks.iter().flat_map(|block| &block.steps);
+        let sides = steps.flat_map(|step| [(step, Side::Src), (step, Side::Dst)]);
+        let used = sides.filter(|(step, side)| step.kind.uses(*side));
+        used.map(|(step, side)| Use {
+            operand: step.operand(side),
+            count: step.count,
+            writes: side == Side::Dst && step.kind.writes,
+        })
+        .collect()
     }
 }
 

@@ -6,16 +6,14 @@ use std::collections::BTreeMap;
 use hcomm_ops::Rank;
 
 use super::program::{Program, Spot};
+use crate::import::slices::Fifo;
 use crate::import::{ImportError, within};
 use crate::plan::MAX_CHANNELS;
 
-/// A channel in use.
+/// A channel in use, and its messages.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fifo {
-    pub source: Rank,
-    pub destination: Rank,
-    /// Among those of the pair.
-    pub index: u8,
+pub(super) struct Wire {
+    fifo: Fifo,
     /// Where its messages come from, in order.
     sends: Vec<Spot>,
     receives: Vec<Spot>,
@@ -24,7 +22,7 @@ pub(super) struct Fifo {
 /// The channels, and what each block holds of them.
 #[derive(Clone, Debug)]
 pub(super) struct Wiring {
-    pub fifos: Vec<Fifo>,
+    wires: Vec<Wire>,
     /// Per gpu and block: the channel it sends on, and the one it receives from.
     ends: Vec<Vec<[Option<usize>; 2]>>,
 }
@@ -32,19 +30,20 @@ pub(super) struct Wiring {
 impl Wiring {
     /// Matches a program that `check` has passed.
     pub fn new(program: &Program) -> Result<Wiring, ImportError> {
-        let fifos = used(program);
-        matched(program, &fifos)?;
+        let wires = used(program);
+        matched(program, &wires)?;
         let mut wiring = Wiring {
-            fifos: Vec::new(),
+            wires: Vec::new(),
             ends: program.gpus.iter().map(|gpu| vec![[None; 2]; gpu.blocks.len()]).collect(),
         };
         let mut pairs: BTreeMap<(Rank, Rank), u64> = BTreeMap::new();
-        for ((source, destination, _), fifo) in fifos {
+        for ((source, destination, _), wire) in wires {
             let count = pairs.entry((source, destination)).or_default();
             *count += 1;
             let what = format!("channels from gpu {source} to gpu {destination}");
             within(what, *count, MAX_CHANNELS as u64)?;
-            wiring.add(Fifo { source, destination, index: (*count - 1) as u8, ..fifo });
+            let index = (*count - 1) as u8;
+            wiring.add(Wire { fifo: Fifo { source, destination, index }, ..wire });
         }
         Ok(wiring)
     }
@@ -61,63 +60,63 @@ impl Wiring {
 
     /// Where the n-th message of a channel comes from.
     pub fn sender(&self, fifo: usize, nth: usize) -> Option<Spot> {
-        self.fifos[fifo].sends.get(nth).copied()
+        self.wires[fifo].sends.get(nth).copied()
     }
 
     /// The gpu and block that receive a channel's messages.
     pub fn receiver(&self, fifo: usize) -> Option<(Rank, usize)> {
-        match self.fifos[fifo].receives.first() {
+        match self.wires[fifo].receives.first() {
             Some(Spot::Step(gpu, block, _)) => Some((*gpu, *block)),
             _ => None,
         }
     }
 
-    /// The most channels of a pair.
-    pub fn widest(&self) -> u8 {
-        self.fifos.iter().map(|fifo| fifo.index + 1).max().unwrap_or(1)
+    /// The channels, by number.
+    pub fn fifos(&self) -> Vec<Fifo> {
+        self.wires.iter().map(|wire| wire.fifo).collect()
     }
 
-    fn add(&mut self, fifo: Fifo) {
-        let number = self.fifos.len();
-        for (end, spot) in [(0, fifo.sends.first()), (1, fifo.receives.first())] {
+    fn add(&mut self, wire: Wire) {
+        let number = self.wires.len();
+        for (end, spot) in [(0, wire.sends.first()), (1, wire.receives.first())] {
             if let Some(Spot::Step(gpu, block, _)) = spot {
                 self.ends[*gpu][*block][end] = Some(number);
             }
         }
-        self.fifos.push(fifo);
+        self.wires.push(wire);
     }
 }
 
 /// The channels on which a message passes.
-fn used(program: &Program) -> BTreeMap<(Rank, Rank, u32), Fifo> {
-    let mut fifos: BTreeMap<(Rank, Rank, u32), Fifo> = BTreeMap::new();
+fn used(program: &Program) -> BTreeMap<(Rank, Rank, u32), Wire> {
+    let mut wires: BTreeMap<(Rank, Rank, u32), Wire> = BTreeMap::new();
     for (spot, _, block, step) in program.steps() {
         let Spot::Step(gpu, ..) = spot else { continue };
         if let Some(peer) = block.send.filter(|_| step.kind.sends) {
-            fifos.entry((gpu, peer, block.channel)).or_default().sends.push(spot);
+            wires.entry((gpu, peer, block.channel)).or_default().sends.push(spot);
         }
         if let Some(peer) = block.recv.filter(|_| step.kind.receives) {
-            fifos.entry((peer, gpu, block.channel)).or_default().receives.push(spot);
+            wires.entry((peer, gpu, block.channel)).or_default().receives.push(spot);
         }
     }
-    fifos
+    wires
 }
 
 /// Each channel has as many receives as sends, of the same lengths.
-fn matched(program: &Program, fifos: &BTreeMap<(Rank, Rank, u32), Fifo>) -> Result<(), ImportError> {
+fn matched(program: &Program, wires: &BTreeMap<(Rank, Rank, u32), Wire>) -> Result<(), ImportError> {
     let count = |spot: &Spot| match spot {
         Spot::Step(gpu, block, step) => program.gpus[*gpu].blocks[*block].steps[*step].count,
         _ => 0,
     };
-    for ((source, destination, channel), fifo) in fifos {
-        let (sent, received) = (fifo.sends.len(), fifo.receives.len());
+    for ((source, destination, channel), wire) in wires {
+        let (sent, received) = (wire.sends.len(), wire.receives.len());
         if sent != received {
             let reason = format!(
                 "it sends {sent} messages to gpu {destination} on channel {channel}, which receives {received} from it"
             );
             return Err(ImportError::at(Spot::Gpu(*source), reason));
         }
-        let mut pairs = fifo.sends.iter().zip(&fifo.receives);
+        let mut pairs = wire.sends.iter().zip(&wire.receives);
         if let Some((send, receive)) = pairs.find(|(send, receive)| count(send) != count(receive)) {
             let reason = format!("it receives {} chunks, but {send} sends {}", count(receive), count(send));
             return Err(ImportError::at(receive, reason));

@@ -1,5 +1,6 @@
 //! MSCCL's vocabulary, for reading and writing: collectives, buffers, types of steps.
 
+pub(crate) use crate::import::slices::Buffer;
 use crate::request::Collective;
 
 /// How a collective is written in a file.
@@ -47,24 +48,6 @@ impl Written {
             Collective::Gather | Collective::Scatter => world,
             _ => 1,
         }
-    }
-}
-
-/// A buffer of the file; the number is its place among a gpu's sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Buffer {
-    Input = 0,
-    Output = 1,
-    Scratch = 2,
-}
-
-impl Buffer {
-    /// All, as the file spells them.
-    pub const NAMES: [(&'static str, Buffer); 3] =
-        [("i", Buffer::Input), ("o", Buffer::Output), ("s", Buffer::Scratch)];
-
-    pub fn name(self) -> &'static str {
-        Buffer::NAMES[self as usize].0
     }
 }
 

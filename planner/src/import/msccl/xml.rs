@@ -9,9 +9,10 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::algo;
 use super::attributes::{Attributes, Fault, shown};
-use super::program::{Block, Gpu, Operand, Program, Step};
-use super::words::{Buffer, STEPS, Side};
+use super::program::{Block, Gpu, Program, Step};
+use super::words::{STEPS, Side};
 use super::{MAX_BLOCKS, MAX_COPIES, MAX_FILE_BYTES, MAX_GPU_STEPS, MAX_STEPS};
+use crate::import::slices::{Buffer, Operand};
 use crate::import::{ImportError, within};
 
 /// Reads a whole file.
@@ -121,8 +122,8 @@ impl Reading<'_> {
         };
         if self.level == Level::Gpu {
             attributes.numbered("id", program.gpus.len())?;
-            if program.gpus.len() == program.world {
-                return Err(Fault::Here(format!("one more than ngpus, {}", program.world)));
+            if program.gpus.len() == program.outline.world {
+                return Err(Fault::Here(format!("one more than ngpus, {}", program.outline.world)));
             }
             program.gpus.push(gpu(attributes)?);
             return Ok(());

@@ -6,14 +6,12 @@
 
 use std::collections::HashMap;
 
-use super::fold::{Draft, Origin, Target};
-use super::order::Ordered;
-use super::storage::Where;
+use super::{Draft, Ordered, Origin, Target, Where};
 use crate::plan::Overlay;
 use crate::verify::Before;
 
 /// For each draft, those that must be done before it; what lanes and other waits say already is left out.
-pub(super) fn deps(ordered: &Ordered, overlay: Overlay, buffered: bool) -> Vec<Vec<usize>> {
+pub(super) fn deps<S>(ordered: &Ordered<S>, overlay: Overlay, buffered: bool) -> Vec<Vec<usize>> {
     let mut waiting = Waiting {
         ordered,
         overlay,
@@ -25,8 +23,8 @@ pub(super) fn deps(ordered: &Ordered, overlay: Overlay, buffered: bool) -> Vec<V
     (0..ordered.drafts.len()).map(|number| waiting.draft(number)).collect()
 }
 
-struct Waiting<'a> {
-    ordered: &'a Ordered,
+struct Waiting<'a, S> {
+    ordered: &'a Ordered<S>,
     overlay: Overlay,
     buffered: bool,
     before: Before,
@@ -36,7 +34,7 @@ struct Waiting<'a> {
     last_on: HashMap<usize, usize>,
 }
 
-impl Waiting<'_> {
+impl<S> Waiting<'_, S> {
     /// Drafts are taken in their order.
     fn draft(&mut self, number: usize) -> Vec<usize> {
         let draft = &self.ordered.drafts[number];
@@ -72,7 +70,7 @@ impl Waiting<'_> {
         self.buffered || !self.ordered.drafts[draft].lends()
     }
 
-    fn read(&self, draft: &Draft) -> Vec<Where> {
+    fn read(&self, draft: &Draft<S>) -> Vec<Where> {
         let spans = draft.sources.iter().filter_map(|source| match source {
             Origin::Span { at, .. } => Some(*at),
             Origin::Message { .. } => None,
@@ -81,7 +79,7 @@ impl Waiting<'_> {
     }
 
     /// A copy onto itself overwrites nothing.
-    fn overwritten(&self, draft: &Draft) -> Vec<Where> {
+    fn overwritten(&self, draft: &Draft<S>) -> Vec<Where> {
         let copied = match draft.sources[..] {
             [Origin::Span { at, .. }] => Some(self.place(at)),
             _ => None,

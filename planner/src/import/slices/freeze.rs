@@ -1,26 +1,24 @@
-//! Ordered drafts become the slices of a plan, a lane per thread block.
+//! Ordered drafts become the slices of a plan, lane by lane.
+
+use std::fmt::Display;
 
 use super::deps::deps;
-use super::fold::{Draft, Origin, Target};
-use super::order::Ordered;
-use super::program::Program;
-use super::storage::Where;
-use super::wiring::Wiring;
+use super::{Draft, Fifo, Ordered, Origin, Outline, Target, Where};
 use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source, Span};
 use crate::shape::BufferKind;
 use crate::verify::At;
 
 /// The slices of all ranks; `buffered` ones are for paths that copy what they send.
-pub(super) fn freeze(
-    program: &Program,
-    wiring: &Wiring,
+pub(crate) fn freeze<S>(
+    outline: &Outline,
+    fifos: &[Fifo],
     overlay: Overlay,
-    ordered: &[Ordered],
+    ordered: &[Ordered<S>],
     buffered: bool,
 ) -> Vec<Plan> {
     let slices = ordered.iter().enumerate();
     let mut plans: Vec<Plan> = slices
-        .map(|(rank, ordered)| Slice::new(wiring, rank, ordered, overlay, buffered).plan(program))
+        .map(|(rank, ordered)| Slice::new(fifos, rank, ordered, overlay, buffered).plan(outline))
         .collect();
     let longest = plans.iter().flat_map(|plan| &plan.nodes).map(|node| node.extent.count).max().unwrap_or(1);
     plans.iter_mut().for_each(|plan| plan.span_chunks = longest);
@@ -28,22 +26,27 @@ pub(super) fn freeze(
 }
 
 /// The element of the file that a node comes from.
-pub(super) fn name(ordered: &[Ordered], at: &At) -> Option<String> {
+pub(crate) fn name<S: Display>(ordered: &[Ordered<S>], at: &At) -> Option<String> {
     let drafts = &ordered.get(at.rank)?.drafts;
     Some(drafts[*by_lane(drafts).get(at.node as usize)?].spot.to_string())
 }
 
+/// The most channels of a pair.
+fn widest(fifos: &[Fifo]) -> u8 {
+    fifos.iter().map(|fifo| fifo.index + 1).max().unwrap_or(1)
+}
+
 /// Drafts in the order of their node ids.
-fn by_lane(drafts: &[Draft]) -> Vec<usize> {
+fn by_lane<S>(drafts: &[Draft<S>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_key(|draft| drafts[*draft].lane);
     order
 }
 
-struct Slice<'a> {
-    wiring: &'a Wiring,
+struct Slice<'a, S> {
+    fifos: &'a [Fifo],
     rank: usize,
-    ordered: &'a Ordered,
+    ordered: &'a Ordered<S>,
     overlay: Overlay,
     buffered: bool,
     channels: Vec<Channel>,
@@ -51,37 +54,43 @@ struct Slice<'a> {
     rooms: std::collections::BTreeMap<(u32, u32), u32>,
 }
 
-impl<'a> Slice<'a> {
-    fn new(wiring: &'a Wiring, rank: usize, ordered: &'a Ordered, overlay: Overlay, buffered: bool) -> Self {
-        let out = wiring.fifos.iter().filter(|fifo| fifo.source == rank);
+impl<'a, S> Slice<'a, S> {
+    fn new(
+        fifos: &'a [Fifo],
+        rank: usize,
+        ordered: &'a Ordered<S>,
+        overlay: Overlay,
+        buffered: bool,
+    ) -> Self {
+        let out = fifos.iter().filter(|fifo| fifo.source == rank);
         let out =
             out.map(|fifo| Channel { peer: fifo.destination, direction: Direction::Out, index: fifo.index });
-        let incoming = wiring.fifos.iter().filter(|fifo| fifo.destination == rank);
+        let incoming = fifos.iter().filter(|fifo| fifo.destination == rank);
         let incoming =
             incoming.map(|fifo| Channel { peer: fifo.source, direction: Direction::In, index: fifo.index });
         let mut channels: Vec<Channel> = out.chain(incoming).collect();
         channels.sort_unstable();
         let (scratch, rooms) = ordered.storage.scratch();
-        Slice { wiring, rank, ordered, overlay, buffered, channels, scratch, rooms }
+        Slice { fifos, rank, ordered, overlay, buffered, channels, scratch, rooms }
     }
 
-    fn plan(self, program: &Program) -> Plan {
+    fn plan(self, outline: &Outline) -> Plan {
         let order = by_lane(&self.ordered.drafts);
         let mut plan = Plan {
-            collective: program.collective,
-            algorithm: program.name.clone(),
-            world: program.world,
+            collective: outline.collective,
+            algorithm: outline.name.clone(),
+            world: outline.world,
             rank: self.rank,
-            root: 0,
+            root: outline.root,
             id: 0,
-            parts: program.parts,
+            parts: outline.parts,
             scratch: self.scratch.clone(),
             span_chunks: 1,
             buffered: self.buffered,
             even: true,
             overlay: self.overlay,
-            bytes: program.bytes,
-            channels_per_pair: self.wiring.widest(),
+            bytes: outline.bytes,
+            channels_per_pair: widest(self.fifos),
             channels: self.channels.clone(),
             lanes: self.lanes(&order),
             nodes: Vec::with_capacity(order.len()),
@@ -117,6 +126,9 @@ impl<'a> Slice<'a> {
 
     /// A lane that talks to one peer is that peer's; any other a worker.
     fn lane_kind(&self, lane: &[usize], workers: &mut u32) -> LaneKind {
+        if let Some(kind) = lane.first().and_then(|draft| self.ordered.kinds.get(&self.lane_of(*draft))) {
+            return *kind;
+        }
         let mut peers = lane.iter().flat_map(|draft| self.peers(&self.ordered.drafts[*draft]));
         match peers.next() {
             Some(peer) if peers.all(|other| other == peer) => LaneKind::Shm { peer },
@@ -127,19 +139,19 @@ impl<'a> Slice<'a> {
         }
     }
 
-    fn peers(&self, draft: &Draft) -> Vec<usize> {
+    fn peers(&self, draft: &Draft<S>) -> Vec<usize> {
         let incoming = draft.sources.iter().filter_map(|source| match source {
-            Origin::Message { fifo, .. } => Some(self.wiring.fifos[*fifo].source),
+            Origin::Message { fifo, .. } => Some(self.fifos[*fifo].source),
             Origin::Span { .. } => None,
         });
         let outgoing = draft.sinks.iter().filter_map(|sink| match sink {
-            Target::Message(fifo) => Some(self.wiring.fifos[*fifo].destination),
+            Target::Message(fifo) => Some(self.fifos[*fifo].destination),
             Target::Span(_) => None,
         });
         incoming.chain(outgoing).collect()
     }
 
-    fn add(&self, plan: &mut Plan, draft: &Draft, deps: &[NodeId]) {
+    fn add(&self, plan: &mut Plan, draft: &Draft<S>, deps: &[NodeId]) {
         let starts = (plan.sources.len() as u32, plan.sinks.len() as u32, plan.deps.len() as u32);
         plan.sources.extend(draft.sources.iter().map(|source| self.source(source, draft.count)));
         plan.sinks.extend(draft.sinks.iter().map(|sink| self.sink(sink, draft.count)));
@@ -155,7 +167,7 @@ impl<'a> Slice<'a> {
         });
     }
 
-    fn extent(&self, draft: &Draft) -> Span {
+    fn extent(&self, draft: &Draft<S>) -> Span {
         let source = draft.sources.iter().find_map(|source| match source {
             Origin::Span { at, .. } => Some(*at),
             Origin::Message { .. } => None,
@@ -184,7 +196,7 @@ impl<'a> Slice<'a> {
     }
 
     fn channel(&self, fifo: usize, direction: Direction) -> u32 {
-        let fifo = &self.wiring.fifos[fifo];
+        let fifo = &self.fifos[fifo];
         let peer = if direction == Direction::In { fifo.source } else { fifo.destination };
         let end = Channel { peer, direction, index: fifo.index };
         self.channels.binary_search(&end).expect("every channel's ends are listed") as u32

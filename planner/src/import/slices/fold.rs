@@ -3,15 +3,17 @@
 //! How many contributions each chunk holds says where average and pre-multiplied sum do their extra work, as `pass/mark.rs` does
 //! for built plans.
 
-use super::program::{Program, Spot};
+use std::fmt::Display;
+
+use super::Outline;
 use super::storage::{Value, Where};
 use crate::import::ImportError;
 
 /// A node before it has a number.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
+pub(crate) struct Draft<S> {
     /// The element that it comes from.
-    pub spot: Spot,
+    pub spot: S,
     pub lane: usize,
     pub sources: Vec<Origin>,
     pub sinks: Vec<Target>,
@@ -24,21 +26,21 @@ pub(super) struct Draft {
 
 /// What a draft folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Span { at: Where, first: bool },
     Message { fifo: usize, first: bool },
 }
 
 /// Where a draft stores its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Span(Where),
     Message(usize),
 }
 
-impl Draft {
+impl<S> Draft<S> {
     /// A copy of one chunk that comes before the steps.
-    pub fn copy(spot: Spot, from: Where, to: Where) -> Draft {
+    pub fn copy(spot: S, from: Where, to: Where) -> Draft<S> {
         let (sources, sinks) = (vec![Origin::Span { at: from, first: false }], vec![Target::Span(to)]);
         Draft { spot, lane: 0, sources, sinks, count: 1, finish: false, deps: Vec::new() }
     }
@@ -52,12 +54,12 @@ impl Draft {
 
 /// What a step folds: each operand with its chunks' values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Operands {
+pub(crate) struct Operands {
     list: Vec<(Origin, Vec<Value>)>,
 }
 
 /// What comes of a fold.
-pub(super) struct Folded {
+pub(crate) struct Folded {
     pub sources: Vec<Origin>,
     pub values: Vec<Value>,
     /// The last contribution is in.
@@ -70,10 +72,10 @@ impl Operands {
     }
 
     /// Folds from left to right.
-    pub fn fold(self, spot: Spot, program: &Program) -> Result<Folded, ImportError> {
-        let marks = program.collective.reduces() && self.list.len() > 1;
+    pub fn fold(self, spot: impl Display + Copy, outline: &Outline) -> Result<Folded, ImportError> {
+        let marks = outline.collective.reduces() && self.list.len() > 1;
         let values = self.sums(spot)?;
-        let is_complete = |value: &Value| value.contributions == program.world as u64;
+        let is_complete = |value: &Value| value.contributions == outline.world as u64;
         let finish = marks && uniform(spot, &values, "complete", is_complete)?;
         let mut sources = Vec::with_capacity(self.list.len());
         for (origin, values) in self.list {
@@ -84,7 +86,7 @@ impl Operands {
         Ok(Folded { sources, values, finish })
     }
 
-    fn sums(&self, spot: Spot) -> Result<Vec<Value>, ImportError> {
+    fn sums(&self, spot: impl Display + Copy) -> Result<Vec<Value>, ImportError> {
         let Some(((_, first), others)) = self.list.split_first() else { return Ok(Vec::new()) };
         let mut sums = first.clone();
         for (sum, value) in others.iter().flat_map(|(_, values)| (0..).zip(values)) {
@@ -97,6 +99,7 @@ impl Operands {
                 return Err(ImportError::at(spot, reason));
             }
             sum.contributions = sum.contributions.saturating_add(value.contributions);
+            sum.first_rank = sum.first_rank.min(value.first_rank);
         }
         Ok(sums)
     }
@@ -113,7 +116,7 @@ impl Origin {
 
 /// Whether all chunks of a step are such, or none: a node has one mark for all.
 fn uniform(
-    spot: Spot,
+    spot: impl Display + Copy,
     values: &[Value],
     what: &str,
     is: impl Fn(&Value) -> bool,

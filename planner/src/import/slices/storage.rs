@@ -8,12 +8,11 @@
 //! **layers**: a layer's chunk has one part for good, and a span lies within one layer.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use hcomm_ops::Rank;
 
-use super::check::buffers;
-use super::program::{Operand, Program, Spot};
-use super::words::{Buffer, Side};
+use super::{Buffer, Operand, Outline, Use};
 use crate::import::ImportError;
 use crate::plan::{Overlay, Span};
 use crate::shape::alias;
@@ -23,16 +22,18 @@ const MAX_LAYERS: u32 = 256;
 
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub(crate) struct Value {
     /// Which part of a block: what its length goes by.
     pub part: u32,
     /// Ranks' contributions that have been folded into it.
     pub contributions: u64,
+    /// The first of those ranks.
+    pub first_rank: Rank,
 }
 
 /// Where a span lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Where {
+pub(crate) enum Where {
     Input(u32),
     Output(u32),
     Room { layer: u32, first: u32 },
@@ -40,7 +41,7 @@ pub(super) enum Where {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Storage {
+pub(crate) struct Storage {
     program: Facts,
     /// By chunk of the input: whether it stands in room.
     shadowed: Vec<bool>,
@@ -65,23 +66,23 @@ struct Facts {
 }
 
 impl Storage {
-    /// The buffers of a gpu before the first step.
-    pub fn new(program: &Program, rank: Rank, overlay: Overlay) -> Storage {
-        let gpu = &program.gpus[rank];
-        let (collective, parts, buffers) = (program.collective, program.parts, buffers(program, rank));
-        let facts = Facts { rank, collective, parts, overlay, buffers, file: gpu.chunks };
-        let room: usize = gpu.chunks.iter().map(|chunks| *chunks as usize).sum();
+    /// The buffers of a rank before the first step: `chunks` are those of the file's own buffers, and `uses` all that reads and
+    /// writes them.
+    pub fn new(outline: &Outline, rank: Rank, overlay: Overlay, chunks: [u32; 3], uses: &[Use]) -> Storage {
+        let (collective, parts, buffers) = (outline.collective, outline.parts, outline.buffers(rank));
+        let facts = Facts { rank, collective, parts, overlay, buffers, file: chunks };
+        let room: usize = chunks.iter().map(|chunks| *chunks as usize).sum();
         let cells = facts.outputs() as usize + facts.inputs() as usize + room;
         let mut storage = Storage {
             program: facts,
-            shadowed: shadowed(program, rank, &facts),
+            shadowed: shadowed(&facts, uses),
             values: vec![None; cells],
             layers: vec![0; room],
             parts: BTreeMap::new(),
         };
         for chunk in 0..facts.inputs() {
             let cell = storage.cell(Where::Input(chunk));
-            storage.values[cell] = Some(Value { part: chunk % parts, contributions: 1 });
+            storage.values[cell] = Some(storage.input(chunk).1);
         }
         storage
     }
@@ -93,11 +94,17 @@ impl Storage {
 
     /// An input chunk itself, and what it holds.
     pub fn input(&self, chunk: u32) -> (Where, Value) {
-        (Where::Input(chunk), Value { part: chunk % self.program.parts, contributions: 1 })
+        let Facts { parts, rank: first_rank, .. } = self.program;
+        (Where::Input(chunk), Value { part: chunk % parts, contributions: 1, first_rank })
     }
 
     /// Where a step finds what it reads, and what that is.
-    pub fn read(&self, spot: Spot, operand: Operand, count: u32) -> Result<(Where, Vec<Value>), ImportError> {
+    pub fn read(
+        &self,
+        spot: impl Display + Copy,
+        operand: Operand,
+        count: u32,
+    ) -> Result<(Where, Vec<Value>), ImportError> {
         let mut values = Vec::with_capacity(count as usize);
         let mut first = None;
         for offset in 0..count {
@@ -118,7 +125,12 @@ impl Storage {
     }
 
     /// Where a step stores values, which are there from now on.
-    pub fn write(&mut self, spot: Spot, operand: Operand, values: &[Value]) -> Result<Where, ImportError> {
+    pub fn write(
+        &mut self,
+        spot: impl Display + Copy,
+        operand: Operand,
+        values: &[Value],
+    ) -> Result<Where, ImportError> {
         let count = values.len() as u32;
         let homes = |storage: &Storage, offset| storage.home(operand.buffer, operand.first + offset, true);
         let mut first = homes(self, 0);
@@ -183,7 +195,7 @@ impl Storage {
     }
 
     /// An output chunk is only as long as its own part.
-    fn check_part(&self, spot: Spot, home: Where, value: Value) -> Result<(), ImportError> {
+    fn check_part(&self, spot: impl Display + Copy, home: Where, value: Value) -> Result<(), ImportError> {
         let Where::Output(chunk) = home else { return Ok(()) };
         let (own, part) = (chunk % self.program.parts, value.part);
         if own == part {
@@ -196,7 +208,12 @@ impl Storage {
     }
 
     /// A layer in which chunks of room from `first` on have the values' parts.
-    fn layer_for(&mut self, spot: Spot, first: u32, values: &[Value]) -> Result<u32, ImportError> {
+    fn layer_for(
+        &mut self,
+        spot: impl Display + Copy,
+        first: u32,
+        values: &[Value],
+    ) -> Result<u32, ImportError> {
         let current = self.layers[first as usize];
         let fits = |layer: &u32| {
             let mut chunks = (first..).zip(values);
@@ -238,7 +255,7 @@ impl Where {
     }
 }
 
-fn apart(spot: Spot, operand: Operand, count: u32) -> ImportError {
+fn apart(spot: impl Display + Copy, operand: Operand, count: u32) -> ImportError {
     let (buffer, first) = (operand.buffer.name(), operand.first);
     let reason = format!(
         "its {count} chunks of buffer {buffer} from {first} on do not lie side by side any more; expected them written together"
@@ -247,20 +264,15 @@ fn apart(spot: Spot, operand: Operand, count: u32) -> ImportError {
 }
 
 /// The input chunks that are written where no output lies, and those that a step uses together with such.
-fn shadowed(program: &Program, rank: Rank, facts: &Facts) -> Vec<bool> {
+fn shadowed(facts: &Facts, uses: &[Use]) -> Vec<bool> {
     let chunks = facts.file[Buffer::Input as usize] as usize;
     let stays: Vec<bool> =
         (0..chunks as u32).map(|c| facts.overlay == Overlay::InPlace && facts.twin(c).is_some()).collect();
     let (mut shadowed, mut joined) = (vec![false; chunks], vec![false; chunks]);
-    let steps = program.gpus[rank].blocks.iter().flat_map(|block| &block.steps);
-    for (step, side) in steps.flat_map(|step| [(step, Side::Src), (step, Side::Dst)]) {
-        let operand = step.operand(side);
-        if !step.kind.uses(side) || operand.buffer != Buffer::Input {
-            continue;
-        }
-        let range = operand.first as usize..(operand.first + step.count) as usize;
+    for Use { operand, count, writes } in uses.iter().filter(|used| used.operand.buffer == Buffer::Input) {
+        let range = operand.first as usize..(operand.first + count) as usize;
         joined[range.start..range.end - 1].fill(true);
-        if side == Side::Dst && step.kind.writes {
+        if *writes {
             range.for_each(|chunk| shadowed[chunk] |= !stays[chunk]);
         }
     }
