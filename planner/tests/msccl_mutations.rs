@@ -211,6 +211,9 @@ fn the_largest_files_stay_within_bounds() {
     let texts = [
         head(2, 43_690, &|_| String::new()),
         head(2, 43_690, &|_| tb(&|s| copy(s, 256), 1024)),
+        head(2, 43_690, &|_| {
+            tb(&|s| copy(s, 256).replace("'s' dstoff='0'", &format!("'i' dstoff='{}'", s * 256)), 170)
+        }),
         head(256, 340, &|_| tb(&|s| copy(s, 8), 255)),
         head(2, 64, &|_| tb(&|s| copy(s, 32), 8192)),
     ];

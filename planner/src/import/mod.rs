@@ -100,7 +100,23 @@ pub fn read(text: &str) -> Result<(&'static Format, Vec<Plan>), ImportError> {
 }
 
 impl Plan {
-    /// Reads a plan in MSCCL's XML: the slices of all ranks, in rank order, each proved.
+    /// Reads a plan in MSCCL's XML: the slices of all ranks, in rank order, proved together.
+    ///
+    /// ```
+    /// use hcomm_ops::{DType, ReduceOp};
+    /// use hcomm_planner::export::to_msccl;
+    /// use hcomm_planner::{Choice, Collective, Costs, Overlay, Plan, Request, Topology, compile_all};
+    ///
+    /// let topology = Topology::single_host(3);
+    /// let request = Request::new(Collective::AllGather, DType::F32, ReduceOp::Sum, 100).with_algorithm("ring");
+    /// let plans = compile_all(&request, &topology, &Choice::new(&topology, Costs::shm()))?;
+    /// let read = Plan::from_msccl(&to_msccl(&plans)?)?;
+    /// assert_eq!((read.len(), read[0].overlay), (3, Overlay::Either));
+    ///
+    /// let error = Plan::from_msccl("<algo name='half a plan'>").unwrap_err();
+    /// assert_eq!(error.to_string(), "line 1: algo: it has no attribute coll");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ImportError`] names the element; nothing of a file can panic or take memory without bound.

@@ -27,8 +27,10 @@ fn algo(text: &mut String, plan: &Plan, written: &Written, gpus: &[Gpu]) -> std:
     let chunks = written.chunks_per_loop(u64::from(plan.parts), plan.world as u64);
     let [apart, in_place] = [false, true].map(|in_place| u8::from(plan.overlay.allows(in_place)));
     let per = written.full_per_counted(plan.world as u64);
-    // 0 stands for no limit, so that a plan for empty buffers only is written for one byte at most.
-    let (min, max) = (plan.bytes.min.div_ceil(per), plan.bytes.max.map_or(0, |max| (max / per).max(1)));
+    // No buffer is longer than 2^63 bytes. 0 stands for no limit, so that a plan for empty buffers only is written for one byte.
+    let min = plan.bytes.min.div_ceil(per).min(i64::MAX as u64);
+    let max = plan.bytes.max.map(|max| max / per).filter(|max| *max <= i64::MAX as u64);
+    let max = max.map_or(0, |max| max.max(1));
     writeln!(
         text,
         "<algo name=\"{}\" proto=\"Simple\" nchannels=\"{channels}\" nchunksperloop=\"{chunks}\" ngpus=\"{}\" coll=\"{}\" \

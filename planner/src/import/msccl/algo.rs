@@ -28,7 +28,9 @@ pub(super) fn read(attributes: &Attributes<'_>) -> Result<Program, Fault> {
         parts: parts(attributes, written, world)?,
         bytes: bytes(attributes, written.full_per_counted(world))?,
     };
-    Ok(Program { outline, overlays: overlays(attributes)?, gpus: Vec::new() })
+    let has_channels = attributes.optional("nchannels").is_some();
+    let channels = has_channels.then(|| attributes.index("nchannels")).transpose()?;
+    Ok(Program { outline, channels, overlays: overlays(attributes)?, gpus: Vec::new() })
 }
 
 fn name(name: &str) -> Result<String, Fault> {
@@ -85,6 +87,7 @@ fn bytes(attributes: &Attributes<'_>, full_per_counted: u64) -> Result<ByteRange
     if max != 0 && max < min {
         return Err(Fault::Here(format!("minBytes is {min} and maxBytes {max}; expected no less")));
     }
-    let full = |bytes: u64| bytes.saturating_mul(full_per_counted);
-    Ok(ByteRange { min: full(min), max: (max != 0).then(|| full(max)) })
+    // More than can be counted is no limit.
+    let max = (max != 0).then(|| max.checked_mul(full_per_counted)).flatten();
+    Ok(ByteRange { min: min.saturating_mul(full_per_counted), max })
 }

@@ -96,6 +96,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "maxBytes=\"47\"",
         "line 2: algo: minBytes is 48 and maxBytes 47; expected no less",
     ),
+    (PAIRS, "nchannels=\"2\"", "nchannels=\"0\"", "line 4: tb: chan is 0; expected one below nchannels, 0"),
     // Numbering and sizes.
     (
         PAIRS,

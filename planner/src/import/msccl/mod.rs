@@ -40,12 +40,12 @@ const MAX_RANKS: u64 = 256;
 const MAX_CHUNKS: u64 = 1 << 18;
 
 /// Most thread blocks of one gpu.
-const MAX_BLOCKS: u64 = 256;
+const MAX_BLOCKS: u64 = 128;
 
 /// Most steps of all gpus.
 const MAX_STEPS: u64 = 1 << 16;
 
-/// Most steps of one gpu; what is proved of a gpu takes memory in proportion to their square.
+/// Most steps of one gpu, copies before the steps included; what is proved of a gpu takes memory in proportion to their square.
 const MAX_GPU_STEPS: u64 = 1 << 13;
 
 /// Most `copy` elements of one gpu.

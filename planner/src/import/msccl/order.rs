@@ -5,12 +5,13 @@ use std::collections::{HashSet, VecDeque};
 
 use hcomm_ops::Rank;
 
+use super::MAX_GPU_STEPS;
 use super::gate::Gate;
 use super::program::{Program, Spot, Step};
 use super::wiring::Wiring;
 use super::words::Side;
-use crate::import::ImportError;
 use crate::import::slices::{Buffer, Draft, Operand, Operands, Ordered, Origin, Storage, Target, Value};
+use crate::import::{ImportError, within};
 use crate::plan::Overlay;
 
 /// Carries out a program that `check` has passed, called as `overlay` says.
@@ -102,6 +103,9 @@ impl<'p> Run<'p> {
             let to = gpu.storage.write(spot, operand(Buffer::Output, *to), &values)?;
             gpu.drafts.push(Draft::copy(spot, from, to));
         }
+        let steps = self.program.gpus[rank].blocks.iter().map(|block| block.steps.len()).sum::<usize>();
+        let what = || format!("steps of gpu {rank}, with copies of the chunks that they overwrite");
+        within(what(), (steps + gpu.drafts.len()) as u64, MAX_GPU_STEPS)?;
         let last = gpu.drafts.len().checked_sub(1);
         for block in &mut gpu.blocks {
             block.pending.wait_for(FIRST_LANE, last);

@@ -14,6 +14,8 @@ use super::words::{Side, StepKind};
 pub(super) struct Program {
     /// Its name, collective and sizes. It has as many gpus as it says once it has been checked.
     pub outline: Outline,
+    /// Channels that it says it uses, if it does.
+    pub channels: Option<u32>,
     /// How it may be called, as far as it says; the first that is proved counts.
     pub overlays: Vec<Overlay>,
     pub gpus: Vec<Gpu>,

@@ -111,7 +111,7 @@ fn plans_that_are_wrong_as_a_whole_are_refused_with_the_steps_that_show_it() {
 #[test]
 fn more_than_is_read_is_refused_with_the_limit() {
     let one: &[&str] = &["cpy i0 > o0"];
-    let copies = vec![(-1, -1, 0, one); 257];
+    let copies = vec![(-1, -1, 0, one); 129];
     let steps = vec!["cpy i0 > o0"; 8193];
     let sends: Vec<(i32, i32, u32, &[&str])> = (0..33).map(|chan| (1, -1, chan, &["s i0"][..])).collect();
     let receives: Vec<(i32, i32, u32, &[&str])> =
@@ -120,7 +120,7 @@ fn more_than_is_read_is_refused_with_the_limit() {
     let many: Vec<String> = (0..65).map(|i| format!("a{i}='0'")).collect();
     let long = " ".repeat((16 << 20) + 1);
     let cases = [
-        (file("allreduce", 1, &[&copies, &[]]), "blocks of one gpu: 257; the limit is 256"),
+        (file("allreduce", 1, &[&copies, &[]]), "blocks of one gpu: 129; the limit is 128"),
         (file("allreduce", 1, &[&[(-1, -1, 0, &steps)], &[]]), "steps of one gpu: 8193; the limit is 8192"),
         (file("broadcast", 1, &[&sends, &receives]), "channels from gpu 0 to gpu 1: 33; the limit is 32"),
         (

@@ -133,7 +133,7 @@ impl Reading<'_> {
             Level::Block => {
                 within("blocks of one gpu", gpu.blocks.len() as u64 + 1, MAX_BLOCKS)?;
                 attributes.numbered("id", gpu.blocks.len())?;
-                gpu.blocks.push(block(attributes)?);
+                gpu.blocks.push(block(attributes, program.channels)?);
             }
             Level::Copy => {
                 within("copies of one gpu", gpu.copies.len() as u64 + 1, MAX_COPIES)?;
@@ -164,9 +164,13 @@ impl Reading<'_> {
     fn error(&self, reason: impl Into<String>) -> ImportError {
         let before = self.text.as_bytes().get(..self.at).unwrap_or(self.text.as_bytes());
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        ImportError::Syntax { line, reason: reason.into() }
+        let reason: String = reason.into().chars().take(LONGEST_REASON).collect();
+        ImportError::Syntax { line, reason }
     }
 }
+
+/// An error shows no more of a word that never ends.
+const LONGEST_REASON: usize = 400;
 
 fn gpu(attributes: &Attributes<'_>) -> Result<Gpu, Fault> {
     let chunks =
@@ -174,8 +178,11 @@ fn gpu(attributes: &Attributes<'_>) -> Result<Gpu, Fault> {
     Ok(Gpu { chunks, copies: Vec::new(), blocks: Vec::new() })
 }
 
-fn block(attributes: &Attributes<'_>) -> Result<Block, Fault> {
+fn block(attributes: &Attributes<'_>, channels: Option<u32>) -> Result<Block, Fault> {
     let channel = attributes.index("chan")?;
+    if let Some(limit) = channels.filter(|limit| channel >= *limit) {
+        return Err(Fault::Here(format!("chan is {channel}; expected one below nchannels, {limit}")));
+    }
     let peer = |name| Ok::<_, Fault>(usize::try_from(attributes.number(name, -1)?).ok());
     Ok(Block { send: peer("send")?, recv: peer("recv")?, channel, steps: Vec::new() })
 }
