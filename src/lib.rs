@@ -37,3 +37,8 @@ pub use hcomm_ops as ops;
 pub use hcomm_planner as planner;
 /// Moving bytes.
 pub use hcomm_transports as transports;
+
+/// The README's examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
