@@ -21,6 +21,7 @@ pub mod launch;
 pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
 pub use hcomm_engine::environment::{self, Placement};
 pub use hcomm_engine::settings::{self, Settings};
+pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
     Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope, ScopedWork,
     Ticket, Work, WorkError, profile,

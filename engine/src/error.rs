@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::VerifyError;
-use hcomm_planner::{ByteRange, Overlay, PlanError, RequestError};
+use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum Refused {
     /// No plan for the request.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A text that is no pin of an algorithm.
+    #[error("'{text}' pins no algorithm; expected the name of one, or {expected}")]
+    Pins {
+        /// The text.
+        text: String,
+        /// What a pin looks like.
+        expected: String,
+    },
+    /// A pin that cannot be followed.
+    #[error(transparent)]
+    Pin(#[from] Box<PinError>),
     /// A buffer has the wrong size.
     #[error("the {which} buffer has {elements} elements of {dtype}, but this call needs {expected}")]
     BufferSize {

@@ -61,6 +61,11 @@ fn plan_id(name: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     hash.finish()
 }
 
+/// The id of the plans that an algorithm makes for a call which it supports.
+pub(crate) fn id_of(algorithm: &Algorithm, call: &Call<'_>) -> u64 {
+    plan_id(&name(algorithm, call), call, &algorithm.layout(call))
+}
+
 /// Turns a graph into flat arrays, lane by lane.
 pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> Plan {
     let Header { collective, algorithm, world, root, id, layout } = header.clone();

@@ -44,7 +44,7 @@ pub mod topology;
 pub mod verify;
 
 pub use check::RequestError;
-pub use choose::{Choice, Costs, explain};
+pub use choose::{Basis, Choice, Costs, PinError, explain};
 pub use compile::{PlanError, candidate, compile, compile_all};
 pub use custom::PlanBuilder;
 pub use import::ImportError;

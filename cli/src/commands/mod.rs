@@ -8,6 +8,7 @@ mod import;
 mod launch;
 mod plan;
 mod print;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ pub struct Subcommand {
 
 /// Every subcommand, in the order of `--help`.
 pub static COMMANDS: &[Subcommand] =
-    &[launch::COMMAND, plan::COMMAND, import::COMMAND, bench::COMMAND, doctor::COMMAND];
+    &[launch::COMMAND, plan::COMMAND, import::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.

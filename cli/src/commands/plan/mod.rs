@@ -57,13 +57,20 @@ struct Arguments {
     /// How many hosts the ranks are on, equally many on each
     #[arg(long, value_name = "H", conflicts_with = "transport")]
     hosts: Option<usize>,
-    /// What joins the ranks: shared memory, or TCP between all of them
+    /// What joins the ranks: shared memory, TCP between all of them, or the memory of one process
     #[arg(long, value_name = "NAME", value_enum, default_value = "shm")]
     transport: Transport,
+    /// How many processors the ranks of a machine have together (without --hosts, all ranks are on one machine) [default: one for
+    /// each]
+    #[arg(long, value_name = "N", conflicts_with = "topology")]
+    processors: Option<std::num::NonZeroUsize>,
+    /// A file of measured costs, as `hcomm tune` writes it [default: HCOMM_TUNING]
+    #[arg(long, value_name = "FILE")]
+    tuning: Option<std::path::PathBuf>,
     /// Show only this rank's slice
     #[arg(long, value_name = "RANK")]
     rank: Option<Rank>,
-    /// Say why this algorithm was chosen: the predicted cost of each one
+    /// Say why this algorithm was chosen: the predicted time of each one, the choice at every size, and what overrides it
     #[arg(long)]
     explain: bool,
     /// Prove the plan of a world of more than 64 ranks too
