@@ -31,7 +31,7 @@ pub const COMMAND: Subcommand = Subcommand {
 };
 
 const AFTER_HELP: &str = "\
-The file is MSCCL XML or hcomm's own JSON; which of them is told by what is in it. --run makes a rank of every thread, has each submit its \
+The file is MSCCL XML, MSCCL++ JSON or hcomm's own JSON; which of them is told by what is in it. --run makes a rank of every thread, has each submit its \
 slice on 64-bit integers (sums, where the collective reduces), in place and out of place as far as the plan is for that, and compares every \
 element with what it should be.
 

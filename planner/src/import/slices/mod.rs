@@ -47,7 +47,7 @@ pub(crate) struct Operand {
     pub first: u32,
 }
 
-/// A buffer of the file; the number is its place in [`Gpu::chunks`].
+/// A buffer of the file; the number is its place among a rank's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Buffer {
     Input = 0,
