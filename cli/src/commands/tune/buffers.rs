@@ -36,7 +36,7 @@ impl Buffers {
             collective,
             count: count(collective, bytes, comm.world()) as usize,
             input: vec![value; full],
-            output: vec![0.0; full],
+            output: vec![value; full],
             is_root: comm.rank() == 0,
         }
     }

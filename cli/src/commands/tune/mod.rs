@@ -52,13 +52,13 @@ Exit codes: 0 success; 1 with --check: the mean regret of a world is above 10 %;
 be written; 2 a mistake on the command line, in a setting or in a tuning file.";
 
 /// Sizes of the full buffer that are measured.
-const SIZES: [u64; 7] = [8, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20];
+const SIZES: [u64; 7] = [8, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20];
 
 /// Sizes at which choices are checked: others.
-const CHECKED_SIZES: [u64; 7] = [64, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 2 << 20, 8 << 20];
+const CHECKED_SIZES: [u64; 7] = [64, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 8 << 20];
 
 /// Seconds that all of it takes, more or less, and with `--quick`.
-const SECONDS: (f64, f64) = (60.0, 15.0);
+const SECONDS: (u64, u64) = (60, 15);
 
 #[derive(Args)]
 struct Arguments {
@@ -66,8 +66,11 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     out: Option<PathBuf>,
     /// Take a quarter of the time, at the price of less exact figures
-    #[arg(long)]
+    #[arg(long, conflicts_with = "seconds")]
     quick: bool,
+    /// About how long all worlds of this machine take together; fewer of them take less [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
     /// Check the choices by a tuning file instead [default: HCOMM_TUNING]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     check: Option<Option<PathBuf>>,
@@ -134,9 +137,9 @@ fn as_rank(arguments: &Arguments, settings: Settings) -> Result<ExitCode, Comman
 /// Measures all setups, in about the time that it is to take.
 fn measure(arguments: &Arguments, tuning: &Path) -> Result<Vec<(Setup, Vec<Cell>)>, CommandError> {
     let (setups, sizes) = (arguments.setups(), arguments.sizes()?);
-    let seconds = if arguments.quick { SECONDS.1 } else { SECONDS.0 };
-    // All setups of this machine take so long together; fewer of them, less.
-    let budget = Duration::from_secs_f64(seconds / Setup::all().len().max(1) as f64);
+    let usual = if arguments.quick { SECONDS.1 } else { SECONDS.0 };
+    let seconds = Duration::from_secs(arguments.seconds.unwrap_or(usual));
+    let budget = seconds / Setup::all().len().max(1) as u32;
     eprintln!("about {:.0} s", budget.as_secs_f64() * setups.len() as f64);
     let order = Order { sizes: &sizes, budget, tuning };
     setups.into_iter().map(|setup| Ok((setup, ranks::measure(&setup, &order)?))).collect()

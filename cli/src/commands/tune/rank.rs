@@ -2,9 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hcomm::{Communicator, Error};
+use hcomm::{Communicator, Error, Op};
 
 use super::contest::Contest;
 use super::results::{self, Cell};
@@ -19,14 +19,17 @@ pub fn run(comm: &Communicator, sizes: &[u64], budget: Duration, path: &Path) ->
         message: format!("rank {} cannot measure: {error}", comm.rank()),
     };
     let all = cells(sizes);
-    let each = budget / all.len().max(1) as u32;
+    let start = Instant::now();
     let mut measured = Vec::new();
     for (number, (collective, bytes)) in all.iter().enumerate() {
         let progress = format!("{collective} of {bytes} bytes ({} of {})", number + 1, all.len());
         show(comm, &progress);
+        let left = time_left(comm, start, budget).map_err(|error| failed(&error))?;
         let contest = Contest::new(comm, *collective, *bytes);
-        let chosen = contest.chosen(*bytes);
-        let times_ns = contest.run(*bytes, each).map_err(|error| failed(&error))?;
+        let chosen = contest.chosen();
+        let to_come: f64 = all[number..].iter().map(|(_, bytes)| weight(*bytes)).sum();
+        let each = left.mul_f64(weight(*bytes) / to_come);
+        let times_ns = contest.run(each).map_err(|error| failed(&error))?;
         measured.push(Cell { collective: *collective, bytes: *bytes, chosen, times_ns });
     }
     show(comm, "");
@@ -34,6 +37,19 @@ pub fn run(comm: &Communicator, sizes: &[u64], budget: Duration, path: &Path) ->
         results::write(path, &measured).map_err(|cause| unwritten(&path.display().to_string(), &cause))?;
     }
     comm.close().map_err(|error| failed(&error))
+}
+
+/// A cell's part of the time: long calls are few, and need more of it.
+fn weight(bytes: u64) -> f64 {
+    const LONG: u32 = 15;
+    1.0 + f64::from(bytes.max(1).ilog2().saturating_sub(LONG)) * 0.4
+}
+
+/// Of the budget, as the rank says that has least.
+fn time_left(comm: &Communicator, start: Instant, budget: Duration) -> Result<Duration, Error> {
+    let mut left = [budget.saturating_sub(start.elapsed()).as_nanos() as u64];
+    comm.all_reduce(&mut left, Op::Min)?;
+    Ok(Duration::from_nanos(left[0]))
 }
 
 /// On a terminal, one line that is written over; it stands after what the command has written.

@@ -6,13 +6,13 @@ use crate::choose::{LinkCost, Prices};
 impl Prices {
     /// Between processes of one host, through slots that stay in cache.
     pub const SHM: Prices = Prices {
-        link: LinkCost { latency_ns: 350.0, message_ns: 90.0, wait_ns: 200.0, byte_ns: 0.06 },
-        reduce_byte_ns: 0.03,
-        copy_byte_ns: 0.03,
+        link: LinkCost { latency_ns: 350.0, message_ns: 150.0, wait_ns: 100.0, byte_ns: 0.035 },
+        reduce_byte_ns: 0.012,
+        copy_byte_ns: 0.008,
     };
     /// Between threads of one process.
     pub const INPROC: Prices = Prices {
-        link: LinkCost { latency_ns: 300.0, message_ns: 80.0, wait_ns: 200.0, byte_ns: 0.06 },
+        link: LinkCost { latency_ns: 300.0, message_ns: 130.0, wait_ns: 100.0, byte_ns: 0.035 },
         ..Prices::SHM
     };
     /// Through the kernel's sockets.
@@ -22,14 +22,15 @@ impl Prices {
     };
     /// As [`Prices::SHM`], with two ranks per processor: who waits lets another rank run.
     const SHM_CROWDED: Prices = Prices {
-        link: LinkCost { latency_ns: 7_000.0, message_ns: 1_000.0, wait_ns: 4_000.0, byte_ns: 0.15 },
-        reduce_byte_ns: 0.08,
-        copy_byte_ns: 0.08,
+        link: LinkCost { latency_ns: 4_000.0, message_ns: 500.0, wait_ns: 600.0, byte_ns: 0.03 },
+        reduce_byte_ns: 0.03,
+        copy_byte_ns: 0.03,
     };
     /// As [`Prices::TCP`], with two ranks per processor.
     const TCP_CROWDED: Prices = Prices {
-        link: LinkCost { latency_ns: 30_000.0, message_ns: 8_000.0, wait_ns: 10_000.0, byte_ns: 1.0 },
-        ..Prices::SHM_CROWDED
+        link: LinkCost { latency_ns: 45_000.0, message_ns: 20_000.0, wait_ns: 12_000.0, byte_ns: 0.15 },
+        reduce_byte_ns: 0.25,
+        copy_byte_ns: 0.25,
     };
 }
 
