@@ -227,9 +227,9 @@ mod tests {
     fn ids_tell_plans_apart() {
         let mut ids = Vec::new();
         for world in [2, 3, 4] {
-            for algorithm in ALGORITHMS {
-                for collective in algorithm.collectives {
-                    let request = request(*collective, DType::F32).with_algorithm(algorithm.name);
+            for candidate in Candidate::all() {
+                for collective in candidate.algorithm.collectives {
+                    let request = request(*collective, DType::F32).with_algorithm(&candidate.to_string());
                     let plans = [request.clone(), request.with_root(usize::from(collective.is_rooted()))];
                     ids.extend(
                         plans.iter().filter_map(|r| compiled(r, world).ok()).map(|plan| (plan.id, plan.root)),

@@ -81,7 +81,7 @@ pub(super) fn work(call: &Call<'_>) -> Work {
         Collective::ReduceScatter => inside.then(across),
         _ => {
             let exchanges = g * f64::from(inner.block) / f64::from(outer.block);
-            let messages = times(across.messages, exchanges * f64::from(outer.block.div_ceil(MAX_SPAN)));
+            let messages = times(across.messages, exchanges);
             inside.then(Work { messages, sent: times(across.sent, g), copied: across.copied * g, ..across })
         }
     }

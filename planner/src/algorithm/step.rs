@@ -8,7 +8,7 @@ use std::hash::Hasher;
 use hcomm_ops::Rank;
 
 use super::{Algorithm, Call, Layout, Variant, local};
-use crate::choose::Work;
+use crate::choose::{PerLink, Work};
 use crate::graph::{Builder, Frame, MAX_SPAN};
 use crate::hash::Fnv;
 use crate::plan::Span;
@@ -89,7 +89,10 @@ impl<'a> Step<'a> {
 
     /// Its work, as fractions of its own buffer.
     pub fn work(&self) -> Work {
-        self.algorithm.work(&self.call)
+        let work = self.algorithm.work(&self.call);
+        let pieces = f64::from((self.block / self.layout().parts).div_ceil(MAX_SPAN));
+        let PerLink { local, remote } = work.messages;
+        Work { messages: PerLink { local: local * pieces, remote: remote * pieces }, ..work }
     }
 
     /// Where its chunks lie, for [`Frame::input`] and [`Frame::output`], its blocks beginning at the given chunks of the whole.

@@ -80,10 +80,14 @@ impl Work {
         }
     }
 
-    /// A reduce to a rank, then a broadcast from there, whose input lies where its output is. The root, the busiest of both,
-    /// receives in the one and sends in the other. Where another rank is the busiest it may do up to twice as much.
+    /// A reduce to a rank, then a broadcast from there, whose input lies where its output is. Where the root does most, it
+    /// receives in the one and sends in the other; where nobody moves more than a vector, all pass it on in both.
     pub fn then_back(self, broadcast: Work) -> Work {
         let both = self.then(broadcast.in_place(1.0));
+        let passed_on = |sent: PerLink| sent.local + sent.remote <= 1.0;
+        if passed_on(self.sent) && passed_on(broadcast.sent) {
+            return both;
+        }
         let most =
             |a: PerLink, b: PerLink| PerLink { local: a.local.max(b.local), remote: a.remote.max(b.remote) };
         let messages = most(self.messages, broadcast.messages);

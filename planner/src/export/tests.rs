@@ -5,7 +5,7 @@ use hcomm_ops::{DType, ReduceOp};
 use super::geometry::{BOX, Geometry};
 use super::joined::Picture;
 use super::*;
-use crate::algorithm::ALGORITHMS;
+use crate::choose::Candidate;
 use crate::plan::Plan;
 use crate::request::{Collective, Request};
 use crate::timeline::{Model, Timeline, predict};
@@ -23,7 +23,8 @@ fn every_plan() -> impl Iterator<Item = (Request, Vec<Plan>)> {
 
 fn plans_in(topology: Topology) -> impl Iterator<Item = (Request, Vec<Plan>)> {
     let choice = Choice::new(&topology, Costs::shm());
-    let requests = ALGORITHMS.iter().flat_map(|a| a.collectives.iter().map(|c| request(*c, a.name)));
+    let requests = Candidate::all()
+        .flat_map(|by| by.algorithm.collectives.iter().map(move |c| request(*c, &by.to_string())));
     let plans = requests.collect::<Vec<_>>().into_iter().filter_map(move |request| {
         let plans = compile_all(&request, &topology, &choice).ok()?;
         Some((request, plans))
