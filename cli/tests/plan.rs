@@ -172,7 +172,7 @@ fn a_dash_is_standard_output_and_nothing_else_is_on_it() {
     let output = hcomm(&["all_gather", "-n", "2", "--json", "-", "--dot", "-"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("--html and --json are '-'; expected at most one"),
+        text(&output.stderr).contains("--json and --msccl are '-'; expected at most one"),
         "{}",
         text(&output.stderr)
     );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::VerifyError;
-use hcomm_planner::{PinError, PlanError, RequestError};
+use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -85,6 +85,26 @@ pub enum Refused {
         node: usize,
         /// What is wrong.
         reason: &'static str,
+    },
+    /// A plan that is not right for buffers that lie as these do.
+    #[error("the plan '{algorithm}' is right only {right}, and this call is {given}")]
+    Overlay {
+        /// The plan.
+        algorithm: String,
+        /// How it may be called.
+        right: Overlay,
+        /// How it is called.
+        given: &'static str,
+    },
+    /// A plan that is meant for other sizes.
+    #[error("the plan '{algorithm}' is for {range}, and this call has {bytes}")]
+    PlanBytes {
+        /// The plan.
+        algorithm: String,
+        /// What it is for.
+        range: ByteRange,
+        /// Bytes of this call's full buffer.
+        bytes: u64,
     },
     /// A plan that is wrong. A fault of hcomm, or of a plan made by hand.
     #[error("the plan by '{algorithm}' fails its proof: {fault}")]

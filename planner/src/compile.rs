@@ -5,7 +5,7 @@ use hcomm_ops::Rank;
 use crate::algorithm::{Algorithm, Call};
 use crate::check::RequestError;
 use crate::choose::{Candidate, Choice, UnknownAlgorithm};
-use crate::freeze::freeze;
+use crate::freeze::{Header, freeze};
 use crate::pass;
 use crate::plan::Plan;
 use crate::request::Request;
@@ -85,7 +85,7 @@ pub fn candidate(request: &Request, topology: &Topology, choice: &Choice) -> Res
 pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -> Plan {
     let mut graph = algorithm.build(call, rank);
     let placement = pass::run_all(&mut graph, call.topology);
-    freeze(&graph, &placement, algorithm, call)
+    freeze(&graph, &placement, &Header::of(algorithm, call))
 }
 
 /// The pinned candidate, or the best one.

@@ -3,6 +3,8 @@
 mod bench;
 mod call;
 mod doctor;
+mod drawings;
+mod import;
 mod launch;
 mod plan;
 mod print;
@@ -28,7 +30,7 @@ pub struct Subcommand {
 
 /// Every subcommand, in the order of `--help`.
 pub static COMMANDS: &[Subcommand] =
-    &[launch::COMMAND, plan::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
+    &[launch::COMMAND, plan::COMMAND, import::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.

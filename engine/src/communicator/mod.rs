@@ -4,6 +4,7 @@
 mod agreed;
 mod collectives;
 mod create;
+mod fit;
 mod group;
 mod messages;
 mod owned;
@@ -199,7 +200,8 @@ impl Communicator {
     /// type and count are the buffers'.
     ///
     /// # Errors
-    /// Gives the buffers back where the plan is not for this rank, or the buffers do not fit it.
+    /// Gives the buffers back where the plan is not for this rank, or the buffers do not fit it: their sizes, or (a plan from a file may be
+    /// right only in place, or only out of place) how they lie.
     pub fn submit<B: Buffers + 'static>(
         &self,
         plan: &Arc<Plan>,
@@ -373,6 +375,7 @@ impl Communicator {
         let count = even_count(plan.collective, &spans, dtype, world)?;
         let request = Request::new(plan.collective, dtype, op, count).with_root(plan.root);
         request.check(world)?;
+        fit::check(plan, &request, &spans)?;
         let call = self.inner.cache.bind(request, plan)?;
         self.inner.domain.watch.describe(&call);
         check_sizes(&call, &spans)?;

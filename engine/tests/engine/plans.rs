@@ -293,11 +293,17 @@ const PATTERNS: usize = 4;
 fn v_variants_with_empty_and_very_different_blocks() {
     let cases = within(120, || {
         let settings: [&[(&str, &str)]; 2] = [&[], &[("HCOMM_TILE_BYTES", "256")]];
-        let mut cases = 0;
+        let (topology, mut cases) = (two_hosts(), 0);
         for world in WORLDS {
-            for candidate in Candidate::all().filter(|c| c.algorithm.name != "hierarchical") {
+            for candidate in Candidate::all() {
+                let file = topology.path(world).filter(|_| candidate.algorithm.name == "hierarchical");
+                if candidate.algorithm.name == "hierarchical" && file.is_none() {
+                    continue;
+                }
                 for settings in settings {
-                    let ran = on_all(world_with(world, settings), |comm| {
+                    let mut settings = settings.to_vec();
+                    settings.extend(file.iter().map(|file| ("HCOMM_TOPOLOGY", file.as_str())));
+                    let ran = on_all(world_with(world, &settings), |comm| {
                         pinned(&comm, &candidate).map_or(0, |comm| run_v_rank(&comm, &candidate))
                     });
                     cases += ran[0];

@@ -36,21 +36,24 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 fn work(call: &Call<'_>) -> Work {
     let all = call.collective == Collective::AllReduce;
     let members = if all { Members::all(call.world) } else { Members::but(call.root, call.world) };
-    let mut tally = Tally::new(call);
-    let (down, up) = (call.collective != Collective::Reduce, call.collective != Collective::Broadcast);
-    for (parent, child) in members.edges(call.root).filter(|(parent, child)| parent != child) {
-        if down {
-            tally.message(parent, child, 1);
+    let mut tally = Tally::in_rounds(call);
+    for tree in 0..2 {
+        tally.start_anew();
+        let levels = members.levels(tree, (!all).then_some(call.root));
+        for level in levels.iter().rev().filter(|_| call.collective != Collective::Broadcast) {
+            level.iter().for_each(|(parent, child)| tally.message(*child, *parent, 1));
+            tally.end_round();
         }
-        if up {
-            tally.message(child, parent, 1);
+        for level in levels.iter().filter(|_| call.collective != Collective::Reduce) {
+            level.iter().for_each(|(parent, child)| tally.message(*parent, *child, 1));
+            tally.end_round();
         }
     }
-    let depth = log2_ceil(members.trees.members()) as usize;
+    let (work, depth) = (tally.work_in_rounds(2), log2_ceil(members.trees.members()) as usize);
     match call.collective {
-        Collective::AllReduce => tally.work(2 * depth, 2).reducing(members.most_folded(), depth),
-        Collective::Broadcast => tally.work(1 + depth, 2).copying(1.0),
-        _ => tally.work(1 + depth, 2).reducing(1.0, 1 + depth),
+        Collective::AllReduce => work.reducing(members.most_folded(), depth),
+        Collective::Broadcast => work.copying(1.0),
+        _ => work.reducing(1.0, 1 + depth),
     }
 }
 
@@ -95,14 +98,27 @@ impl Members {
         ahead(self.first, member, self.world)
     }
 
-    /// All pairs of a parent and its child in either tree; the trees' own roots hang off `root`.
-    fn edges(&self, root: Rank) -> impl Iterator<Item = (Rank, Rank)> {
-        (0..2).flat_map(|tree| (0..self.trees.members()).map(move |member| (tree, member))).map(
-            move |(tree, member)| {
-                let parent = self.trees.node(tree, member).parent;
-                (parent.map_or(root, |parent| self.rank(parent)), self.rank(member))
-            },
-        )
+    /// The pairs of a parent and its child in a tree, level by level from the top; the tree's own root hangs off `above`.
+    fn levels(&self, tree: usize, above: Option<Rank>) -> Vec<Vec<(Rank, Rank)>> {
+        if self.trees.members() == 0 {
+            return Vec::new();
+        }
+        let root = self.trees.root(tree);
+        let mut levels: Vec<Vec<_>> = above.map(|above| vec![(above, self.rank(root))]).into_iter().collect();
+        let mut members = vec![root];
+        while !members.is_empty() {
+            let mut level = Vec::new();
+            let mut next = Vec::new();
+            for member in members {
+                for child in self.trees.node(tree, member).children() {
+                    level.push((self.rank(member), self.rank(child.member)));
+                    next.push(child.member);
+                }
+            }
+            levels.push(level);
+            members = next;
+        }
+        levels
     }
 
     /// The most that a member folds, in whole vectors.

@@ -1,4 +1,4 @@
-//! Peer arithmetic of recursive halving in a world of any size: [`Halves`], the groups that a rank belongs to, each a half of
+//! Peer arithmetic of recursive halving in a world of any size: `halves`, the groups that a rank belongs to, each a half of
 //! the one before.
 //!
 //! A group of m ranks is halved into every other rank: the even places (one more, where m is odd) and the odd ones. Place 2i
@@ -17,7 +17,13 @@ pub(super) struct Half {
 }
 
 impl Half {
-    fn halves(self) -> [Half; 2] {
+    /// All ranks of a world.
+    pub fn world(world: usize) -> Half {
+        Half { first: 0, stride: 1, size: world, block: 0 }
+    }
+
+    /// The even places, and the odd ones.
+    pub fn halves(self) -> [Half; 2] {
         let (stride, even) = (self.stride * 2, self.size.div_ceil(2));
         let odd = Half {
             first: self.first + self.stride,
@@ -26,6 +32,27 @@ impl Half {
             block: self.block + even,
         };
         [Half { stride, size: even, ..self }, odd]
+    }
+
+    /// Every rank of at least two, whom it sends to when the group is halved, and the half that the peer stays in.
+    pub fn pairs(self) -> impl Iterator<Item = (Rank, Rank, Half)> {
+        let halves = self.halves();
+        (0..self.size).map(move |place| {
+            let to = self.receiver(place);
+            (self.rank(place), self.rank(to), halves[to % 2])
+        })
+    }
+
+    /// The place that a place sends to.
+    fn receiver(self, place: usize) -> usize {
+        if place % 2 == 1 || place + 1 == self.size { place - 1 } else { place + 1 }
+    }
+
+    /// The places that send to a place.
+    fn senders(self, place: usize) -> impl Iterator<Item = usize> {
+        let neighbour = if place.is_multiple_of(2) { place + 1 } else { place - 1 };
+        let lonely = (place % 2 == 1 && place + 2 == self.size).then_some(place + 1);
+        [neighbour].into_iter().filter(move |at| *at < self.size).chain(lonely)
     }
 
     fn place(self, rank: Rank) -> usize {
@@ -50,35 +77,36 @@ pub(super) struct Halving {
     pub from: Vec<(Rank, u64)>,
 }
 
+/// The groups of at least two ranks that a world is halved into, level by level from the whole.
+pub(super) fn levels(world: usize) -> Vec<Vec<Half>> {
+    let mut levels = Vec::new();
+    let mut groups = vec![Half::world(world)];
+    while groups.iter().any(|group| group.size > 1) {
+        groups.retain(|group| group.size > 1);
+        let halves = groups.iter().flat_map(|group| group.halves()).collect();
+        levels.push(std::mem::replace(&mut groups, halves));
+    }
+    levels
+}
+
 /// The halvings of a world, until rank `rank` is alone with one block.
 pub(super) fn halvings(world: usize, rank: Rank) -> Vec<Halving> {
-    let mut group = Half { first: 0, stride: 1, size: world, block: 0 };
+    let mut group = Half::world(world);
     // Of every rank of the group, by place: how many ranks' inputs it has.
     let mut held = vec![1; world];
     let mut halvings = Vec::new();
     while group.size > 1 {
-        let [even, odd] = group.halves();
         let place = group.place(rank);
-        let last = group.size - 1;
-        let is_even = place.is_multiple_of(2);
-        let to = if !is_even || place == last { place - 1 } else { place + 1 };
-        let from = senders(place, group.size).map(|from| (group.rank(from), held[from])).collect();
-        let (mine, theirs) = if is_even { (even, odd) } else { (odd, even) };
-        halvings.push(Halving { mine, theirs, to: group.rank(to), from });
-        let places = (usize::from(!is_even)..group.size).step_by(2);
-        let gathered =
-            |place: usize| held[place] + senders(place, group.size).map(|from| held[from]).sum::<u64>();
-        held = places.map(gathered).collect();
+        let halves = group.halves();
+        let (mine, theirs) = (halves[place % 2], halves[1 - place % 2]);
+        let to = group.rank(group.receiver(place));
+        let from = group.senders(place).map(|from| (group.rank(from), held[from])).collect();
+        halvings.push(Halving { mine, theirs, to, from });
+        let gathered = |place| held[place] + group.senders(place).map(|from| held[from]).sum::<u64>();
+        held = (place % 2..group.size).step_by(2).map(gathered).collect();
         group = mine;
     }
     halvings
-}
-
-/// The places that send to a place of a group.
-fn senders(place: usize, size: usize) -> impl Iterator<Item = usize> {
-    let neighbour = if place.is_multiple_of(2) { place + 1 } else { place - 1 };
-    let lonely = (place % 2 == 1 && place + 2 == size).then_some(place + 1);
-    [neighbour].into_iter().filter(move |at| *at < size).chain(lonely)
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@
 
 use hcomm_ops::Rank;
 
-use super::group::log2_ceil;
-use super::halving::{Half, Halving, halvings};
+use super::halving::{Half, Halving, halvings, levels};
 use super::runs;
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::{Builder, MAX_SPAN};
 use crate::plan::Span;
 use crate::request::Collective;
@@ -41,9 +41,25 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (levels, n) = (log2_ceil(call.world) as usize, call.world as f64);
-    let once = (n - 1.0) / n;
-    Work::new(call, Pattern::Everyone, 2 * levels, 2 * levels, 2.0 * once).reducing(once, levels)
+    let (levels, n) = (levels(call.world), call.world);
+    let mut tally = Tally::in_rounds(call);
+    let mut exchange = |level: &[Half], back: bool| {
+        for (from, to, half) in level.iter().flat_map(|group| group.pairs()) {
+            let (from, to) = if back { (to, from) } else { (from, to) };
+            tally.messages(from, to, half.size.div_ceil(MAX_SPAN as usize), half.size);
+        }
+        tally.end_round();
+    };
+    levels.iter().for_each(|level| exchange(level, false));
+    levels.iter().rev().for_each(|level| exchange(level, true));
+    let mut folded = vec![0; n];
+    let pairs = levels.iter().flatten().flat_map(|group| group.pairs());
+    pairs.for_each(|(_, to, half)| folded[to] += half.size);
+    let most = folded.into_iter().max().unwrap_or(0) as f64;
+    // The last rank of an odd world keeps its half as it is.
+    let copied = if n % 2 == 1 { n.div_ceil(2) as f64 } else { 0.0 };
+    let n = n as f64;
+    tally.work_in_rounds(call.world).reducing(most / n, levels.len()).copying(copied / n)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

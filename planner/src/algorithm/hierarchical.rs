@@ -1,4 +1,5 @@
-//! Two-level all_reduce by any two algorithms: one inside each host, one across hosts.
+//! Two-level collectives by any two algorithms: one inside each host, one across hosts. Here all_reduce; all_gather,
+//! reduce_scatter and all_to_all are in `rails`, and in `uneven_hosts` where hosts differ in size.
 //!
 //! *Hosts of g ranks each*: the vector is cut into g shards. Inside a host a reduce_scatter leaves shard i with member i;
 //! members i of all hosts all_reduce their shard across hosts; an all_gather inside the host gives every member all shards. Each
@@ -27,7 +28,7 @@ use crate::topology::Topology;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "hierarchical",
-    doc: "Reduces inside each host by one algorithm, then across hosts by another, and spreads the result inside.",
+    doc: "Works inside each host by one algorithm and across hosts by another.",
     collectives: &[
         Collective::AllReduce,
         Collective::AllGather,
@@ -81,8 +82,17 @@ fn work(call: &Call<'_>) -> Work {
     let worlds = Worlds::new(call.topology);
     let levels = worlds.supported(call);
     let shards = f64::from(levels.shards);
-    let [first, last] = levels.inner.values().next_back().expect("there is a host");
-    first.work().then(levels.outer.work().scaled(1.0 / shards, shards)).then(last.work())
+    let [first, last] = levels.inner.values().next_back().expect("there is a host").map(|step| step.work());
+    let outer = levels.outer.work().scaled(1.0 / shards, shards);
+    // Its input is its output.
+    let outer = outer.in_place(outer.copied);
+    if levels.shards > 1 {
+        return first.then(outer).then(last.in_place(1.0 / shards));
+    }
+    // A rank that is alone on its host copies its input.
+    let copied = if levels.inner.contains_key(&1) { 1.0 } else { 0.0 };
+    let inside = first.then_back(last);
+    inside.copying(inside.copied.max(copied)).then(outer)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -23,7 +23,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
     collectives: &[Collective::Broadcast, Collective::Reduce],
     channels: ONE_CHANNEL,
     pairs: NO_PAIRS,
-    rank_order: |call| only_of_two(call) || is_flat_from_rank_0(call),
+    rank_order: only_of_two,
     refuses: serves_all,
     layout: |_| Layout::of(1),
     work,
@@ -31,11 +31,6 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 const RADIX: usize = 4;
-
-/// One level under rank 0: all others are folded after it, in order.
-fn is_flat_from_rank_0(call: &Call<'_>) -> bool {
-    call.world <= RADIX && call.root == 0
-}
 
 fn work(call: &Call<'_>) -> Work {
     let tree = Tree::new(call.world, call.root, call.root);

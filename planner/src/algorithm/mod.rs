@@ -153,13 +153,14 @@ pub struct Algorithm {
     pub channels: &'static [u8],
     /// For one that is made of two others, the pairs that the planner chooses among; a request may pin any other.
     pub pairs: &'static [Pair],
-    /// Whether a reduction is the left fold over the ranks in the accumulate type, as `deterministic` asks.
+    /// Whether a reduction is the left fold over the ranks in the accumulate type, as `deterministic` asks. As what it
+    /// refuses, this may not depend on the root: one choice is made for all.
     pub rank_order: fn(&Call<'_>) -> bool,
     /// Why it cannot serve a call of one of its collectives, if so.
     pub refuses: fn(&Call<'_>) -> Option<String>,
     /// Its parameters for a call.
     pub layout: fn(&Call<'_>) -> Layout,
-    /// What it costs, for the cost model.
+    /// What it costs, for the cost model; the world has at least two ranks.
     pub work: fn(&Call<'_>) -> Work,
     /// Writes one rank's program; the world has at least two ranks.
     build: fn(&Call<'_>, Rank, &mut Builder),
@@ -221,7 +222,7 @@ impl Algorithm {
             return Err("needs blocks of equal length".to_owned());
         }
         if call.collective.reduces() && is_eight_bit_float(call.dtype) && call.world > 1 {
-            let roundings = (self.work)(call).roundings;
+            let roundings = self.work(call).roundings;
             if roundings > 1 {
                 return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
             }
@@ -232,6 +233,11 @@ impl Algorithm {
     /// Its parameters for a call it supports.
     pub fn layout(&self, call: &Call<'_>) -> Layout {
         if call.world == 1 { Layout::of(1) } else { (self.layout)(call) }
+    }
+
+    /// What it costs for a call it supports.
+    pub fn work(&self, call: &Call<'_>) -> Work {
+        if call.world == 1 { Work::default() } else { (self.work)(call) }
     }
 
     /// One rank's program, not yet fused or placed.

@@ -10,8 +10,9 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::rings::{Ring, rings};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, only_of_two, ring, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -37,9 +38,10 @@ fn layout(call: &Call<'_>) -> Layout {
 
 fn work(call: &Call<'_>) -> Work {
     let (steps, n) = (call.world - 1, call.world as f64);
-    let once = steps as f64 / n;
-    let messages = 2 * steps * usize::from(call.channels);
-    Work::new(call, Pattern::Neighbours, 2 * steps, messages, 2.0 * once).reducing(once, steps)
+    let rings = rings(call.topology, call.channels);
+    let mut tally = Tally::new(call);
+    rings.iter().for_each(|ring| tally.circle(&ring.order, 2 * steps));
+    tally.work_in_rounds(call.world * rings.len()).reducing(steps as f64 / n, steps)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

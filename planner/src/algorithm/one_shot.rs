@@ -7,8 +7,9 @@
 use hcomm_ops::Rank;
 
 use super::group::Group;
+use super::tally::all_pairs;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -27,8 +28,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let others = call.world - 1;
-    Work::new(call, Pattern::Everyone, 1, others, others as f64).reducing(others as f64, 1)
+    all_pairs(call, 1, 1, call.world).reducing(call.world as f64 - 1.0, 1)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

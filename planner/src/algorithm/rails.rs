@@ -210,7 +210,8 @@ impl Member<'_> {
         let [inner, outer] = &self.steps;
         let rail = (0..self.rails.hosts()).map(|host| self.first(host, self.inside.me));
         let sums = self.scratch(b, BufferKind::Input, rail);
-        for host in self.hosts_from_here() {
+        // A ring needs its own host's last.
+        for host in self.hosts_from_here().skip(1).chain([self.host]) {
             let theirs = inner.chunks(BufferKind::Input, self.blocks_of(host));
             self.within(b, theirs, inner.chunks(BufferKind::Scratch, [sums[host]]));
         }

@@ -11,7 +11,7 @@ use hcomm_ops::Rank;
 use super::group::power_of_two_below;
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -47,18 +47,26 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let steps = call.world.ilog2() as usize;
+    let steps = call.world.ilog2();
+    let mut tally = Tally::in_rounds(call);
     if call.collective == Collective::AllGather {
-        let mut tally = Tally::new(call);
         for bit in (0..steps).map(|step| 1 << step) {
             let messages = usize::div_ceil(bit, MAX_SPAN);
             (0..call.world).for_each(|rank| tally.messages(rank, rank ^ bit, messages, bit));
+            tally.end_round();
         }
-        return tally.work(steps, call.world).copying(1.0 / call.world as f64);
+        return tally.work_in_rounds(call.world).copying(1.0 / call.world as f64);
     }
-    let folding = usize::from(!call.world.is_power_of_two());
-    let (steps, folds) = (steps + 2 * folding, steps + folding);
-    Work::new(call, Pattern::Everyone, steps, steps, folds as f64).reducing(folds as f64, folds)
+    let fold = Fold::new(call.world);
+    (0..fold.excess).for_each(|pair| tally.message(2 * pair, 2 * pair + 1, 1));
+    tally.end_round();
+    for bit in (0..steps).map(|step| 1 << step) {
+        (0..fold.core).for_each(|index| tally.message(fold.rank(index), fold.rank(index ^ bit), 1));
+        tally.end_round();
+    }
+    (0..fold.excess).for_each(|pair| tally.message(2 * pair + 1, 2 * pair, 1));
+    let folds = steps as usize + usize::from(fold.excess > 0);
+    tally.work_in_rounds(1).reducing(folds as f64, folds)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -1,7 +1,7 @@
 //! all_reduce as a reduce to rank 0 and a broadcast from there, by any algorithm for each; binomial trees by default.
 //!
-//! With binomial trees: 2 ceil(lg n) steps; rank 0 receives and sends S ceil(lg n), the others send at most as much. The two are
-//! stages of their own: while one tile goes down the tree, the next comes up. An element is rounded as often as the reduce does.
+//! With binomial trees: 2 ceil(lg n) steps; rank 0 receives and sends S ceil(lg n), the others no more. The two are stages of
+//! their own: while one tile goes down the tree, the next comes up. An element is rounded as often as the reduce does.
 
 use hcomm_ops::Rank;
 
@@ -51,7 +51,7 @@ fn layout(call: &Call<'_>) -> Layout {
 
 fn work(call: &Call<'_>) -> Work {
     let [up, down] = supported(call);
-    up.work().then(down.work())
+    up.work().then_back(down.work())
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -9,7 +9,7 @@
 
 use hcomm_ops::Rank;
 
-use super::group::{Group, ahead, behind};
+use super::group::{Group, behind};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -41,8 +41,8 @@ fn work(call: &Call<'_>) -> Work {
     let (steps, n) = (call.world - 1, call.world);
     let times = if call.collective == Collective::AllReduce { 2 } else { 1 };
     let mut tally = Tally::new(call);
-    (0..n).for_each(|rank| tally.messages(rank, ahead(rank, 1, n), times * steps, times * steps));
-    let work = tally.work(times * steps, n);
+    tally.circle(&(0..n).collect::<Vec<_>>(), times * steps);
+    let work = tally.work_in_rounds(n);
     match call.collective {
         Collective::AllGather => work.copying(1.0 / n as f64),
         _ => work.reducing(steps as f64 / n as f64, steps),

@@ -89,7 +89,7 @@ impl<'a> Step<'a> {
 
     /// Its work, as fractions of its own buffer.
     pub fn work(&self) -> Work {
-        if self.call.world == 1 { Work::default() } else { (self.algorithm.work)(&self.call) }
+        self.algorithm.work(&self.call)
     }
 
     /// Where its chunks lie, for [`Frame::input`] and [`Frame::output`], its blocks beginning at the given chunks of the whole.

@@ -14,10 +14,10 @@
 
 use hcomm_ops::Rank;
 
-use super::group::log2_ceil;
 use super::swing_peers::{Piece, Swing};
+use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::{Builder, MAX_SPAN};
 use crate::plan::Span;
 use crate::request::Collective;
@@ -47,9 +47,21 @@ fn layout(call: &Call<'_>) -> Layout {
 }
 
 fn work(call: &Call<'_>) -> Work {
-    let (steps, n) = (log2_ceil(call.world) as usize, call.world as f64);
-    let once = (n - 1.0) / n;
-    Work::new(call, Pattern::Everyone, 2 * steps, 2 * steps, 2.0 * once).reducing(once, steps)
+    let (swing, n) = (Swing::new(call.world), call.world);
+    let mut tally = Tally::in_rounds(call);
+    let mut pass = |step: usize, pieces: [Vec<Piece>; 2]| {
+        for rank in 0..n {
+            let pieces = &pieces[rank % 2];
+            let blocks = pieces.iter().map(|piece| piece.count as usize).sum();
+            tally.messages(rank, swing.peer(rank, step), pieces.len(), blocks);
+        }
+        tally.end_round();
+    };
+    // All even ranks do the same, and all odd ones, but for where what they move wraps round.
+    (0..swing.steps()).for_each(|step| pass(step, [0, 1].map(|rank| swing.given(rank, step))));
+    (0..swing.steps()).rev().for_each(|step| pass(step, [0, 1].map(|rank| swing.finished(rank, step, true))));
+    let n = n as f64;
+    tally.work_in_rounds(call.world).reducing((n - 1.0) / n, swing.steps())
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

@@ -18,13 +18,33 @@ pub(super) struct Tally<'a> {
     counts: [Vec<Both>; 2],
     /// Chunks over links inside the host, by rank; over those to other hosts, by host.
     chunks: [Vec<Both>; 2],
+    /// The longest chain of messages that each rank has waited for, where rounds are counted.
+    waited: Vec<Chain>,
+    /// What ends with the messages of the current round: (who receives, chain).
+    round: Vec<(Rank, Chain)>,
+    longest: Chain,
 }
+
+/// Messages that wait for one another: to other hosts, inside a host. Those between hosts say which chain is longer.
+type Chain = (usize, usize);
 
 impl<'a> Tally<'a> {
     /// No messages yet.
     pub fn new(call: &Call<'a>) -> Tally<'a> {
         let (ranks, hosts) = (vec![[0.0; 2]; call.world], vec![[0.0; 2]; call.topology.host_names().len()]);
-        Tally { topology: call.topology, counts: [ranks.clone(), ranks.clone()], chunks: [ranks, hosts] }
+        Tally {
+            topology: call.topology,
+            counts: [ranks.clone(), ranks.clone()],
+            chunks: [ranks, hosts],
+            waited: Vec::new(),
+            round: Vec::new(),
+            longest: (0, 0),
+        }
+    }
+
+    /// No messages yet; they will be counted round by round (see [`Tally::end_round`]), which says how they wait for one another.
+    pub fn in_rounds(call: &Call<'a>) -> Tally<'a> {
+        Tally { waited: vec![(0, 0); call.world], ..Tally::new(call) }
     }
 
     /// One more message, of so many chunks.
@@ -43,6 +63,45 @@ impl<'a> Tally<'a> {
             self.counts[class][rank][way] += messages as f64;
             self.chunks[class][payers[way]][way] += chunks as f64;
         }
+        if let Some((far, near)) = self.waited.get(from) {
+            self.round.push((to, (far + class, near + 1 - class)));
+        }
+    }
+
+    /// What has been counted since the last call goes at once; later messages of those that receive it wait for it.
+    pub fn end_round(&mut self) {
+        for (rank, chain) in self.round.drain(..) {
+            self.waited[rank] = self.waited[rank].max(chain);
+            self.longest = self.longest.max(chain);
+        }
+    }
+
+    /// Later messages wait for none of those so far.
+    pub fn start_anew(&mut self) {
+        self.end_round();
+        self.waited.fill((0, 0));
+    }
+
+    /// On a ring, `hops` messages of a chunk each from every rank to the next, each of which waits for the one that the rank
+    /// before has sent.
+    pub fn circle(&mut self, order: &[Rank], hops: usize) {
+        let n = order.len();
+        let is_far = |at: usize| self.topology.link(order[at % n], order[(at + 1) % n]) == LinkClass::Remote;
+        let mut far = (0..hops).filter(|at| is_far(*at)).count();
+        let mut most = far;
+        for first in 1..n {
+            far = far + usize::from(is_far(first + hops - 1)) - usize::from(is_far(first - 1));
+            most = most.max(far);
+        }
+        self.longest = self.longest.max((most, hops - most));
+        (0..n).for_each(|at| self.messages(order[at], order[(at + 1) % n], hops, hops));
+    }
+
+    /// The work of the busiest rank, in a buffer of `chunks` chunks; its steps are the longest chain of rounds.
+    pub fn work_in_rounds(&mut self, chunks: usize) -> Work {
+        self.end_round();
+        let steps = PerLink { local: self.longest.1 as f64, remote: self.longest.0 as f64 };
+        Work { steps, ..self.work(0, chunks) }
     }
 
     /// The work of the busiest rank: `steps` steps that wait for one another, in a buffer of `chunks` chunks.

@@ -7,8 +7,9 @@ use hcomm_ops::Rank;
 
 use super::group::Group;
 use super::one_shot::fold_all;
+use super::tally::all_pairs;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, in_rank_order, serves_all};
-use crate::choose::{Pattern, Work};
+use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
 use crate::request::Collective;
@@ -27,9 +28,8 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let others = call.world - 1;
-    let once = others as f64 / call.world as f64;
-    Work::new(call, Pattern::Everyone, 2, 2 * others, 2.0 * once).reducing(once, 1)
+    let n = call.world as f64;
+    all_pairs(call, 2, 2, 2).reducing((n - 1.0) / n, 1)
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {

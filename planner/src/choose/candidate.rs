@@ -56,7 +56,7 @@ impl Candidate {
 
     /// What it asks of the busiest rank.
     pub fn work(&self, call: &Call<'_>) -> Work {
-        (self.algorithm.work)(&self.apply(call))
+        self.algorithm.work(&self.apply(call))
     }
 
     /// Whether the two compile to the same plan: equal but for their tiles.

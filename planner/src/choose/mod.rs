@@ -27,7 +27,7 @@ pub use model::{Contender, Model, Prediction, USUAL_SLOT_BYTES};
 pub use pin::{Pin, PinError};
 pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
 pub use tuning::{Curve, LinkKind, Tuning, TuningError};
-pub use work::{Pattern, PerLink, Work};
+pub use work::{PerLink, Work};
 
 use std::collections::HashMap;
 

@@ -1,6 +1,5 @@
 //! [`Work`]: what an algorithm asks of its busiest rank, from which the cost model predicts its time.
 
-use crate::algorithm::Call;
 use crate::topology::LinkClass;
 
 /// How many of something go over each class of link.
@@ -35,15 +34,6 @@ impl PerLink {
     }
 }
 
-/// Who talks to whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Neighbours on a ring: one rank of a host sends to another host.
-    Neighbours,
-    /// Peers anywhere: all ranks of a host share its way out.
-    Everyone,
-}
-
 /// The work of the busiest rank. Bytes are fractions of the full buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
@@ -62,25 +52,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// `steps` steps, `messages` messages and `sent` full buffers over the links that the pattern uses.
-    pub fn new(call: &Call<'_>, pattern: Pattern, steps: usize, messages: usize, sent: f64) -> Work {
-        let hosts = call.topology.host_names().len();
-        let (steps, messages) = (steps as f64, messages as f64);
-        let per_host = call.world as f64 / hosts as f64;
-        let (far, sharing) = match pattern {
-            _ if hosts < 2 => (0.0, 0.0),
-            Pattern::Neighbours => (1.0, 1.0),
-            Pattern::Everyone => ((call.world as f64 - per_host) / (call.world as f64 - 1.0), per_host),
-        };
-        let split = |amount: f64| PerLink { local: amount * (1.0 - far), remote: amount * far };
-        Work {
-            steps: if hosts < 2 { split(steps) } else { PerLink { local: 0.0, remote: steps } },
-            messages: split(messages),
-            sent: PerLink { local: sent * (1.0 - far), remote: sent * far * sharing },
-            ..Work::default()
-        }
-    }
-
     /// And `reduced` full buffers folded, each element rounded `roundings` times.
     pub fn reducing(self, reduced: f64, roundings: usize) -> Work {
         Work { reduced, roundings: roundings as u32, ..self }
@@ -107,5 +78,20 @@ impl Work {
             copied: self.copied + next.copied,
             roundings: self.roundings + next.roundings,
         }
+    }
+
+    /// A reduce to a rank, then a broadcast from there, whose input lies where its output is. The root, the busiest of both,
+    /// receives in the one and sends in the other. Where another rank is the busiest it may do up to twice as much.
+    pub fn then_back(self, broadcast: Work) -> Work {
+        let both = self.then(broadcast.in_place(1.0));
+        let most =
+            |a: PerLink, b: PerLink| PerLink { local: a.local.max(b.local), remote: a.remote.max(b.remote) };
+        let messages = most(self.messages, broadcast.messages);
+        Work { messages, sent: most(self.sent, broadcast.sent), ..both }
+    }
+
+    /// Without the copy of an input, so much of the full buffer, that lies in the output already.
+    pub fn in_place(self, input: f64) -> Work {
+        Work { copied: (self.copied - input).max(0.0), ..self }
     }
 }

@@ -38,7 +38,17 @@ impl Builder {
         let teams = vec![Team { members: world as u64, completes: true }];
         let ops = StableDiGraph::new();
         Builder {
-            graph: Graph { ops, collective, world, rank, parts, teams, blocks, scratch: Vec::new() },
+            graph: Graph {
+                ops,
+                collective,
+                world,
+                rank,
+                parts,
+                teams,
+                blocks,
+                scratch: Vec::new(),
+                homes: Vec::new(),
+            },
             hazards: Hazards::new(collective, rank, parts, blocks),
             last_on: Map::default(),
             frames: Vec::new(),
@@ -73,6 +83,12 @@ impl Builder {
         let chunk = |at: u32| Span::new(BufferKind::Scratch, first + at * each, each);
         frame.scratch.extend((0..like.count).map(chunk));
         Span::new(BufferKind::Scratch, own, like.count)
+    }
+
+    /// Fresh scratch for one value of the program's place `home`. Chunks that are written at once follow one another.
+    pub fn scratch_for(&mut self, home: Option<u32>, like: Span) {
+        let span = self.scratch(like);
+        self.graph.homes[span.first as usize] = home;
     }
 
     /// Scratch of `count` chunks, each as long as the one chunk `like`.
@@ -118,8 +134,13 @@ impl Builder {
         self.each_run(&[span], |b, runs| b.add(vec![message], To::Span(runs[0]), runs[0]));
     }
 
-    /// Folds `sources`, left to right, into `sink`.
+    /// Folds `sources`, left to right, into `sink`; one source is copied, unless a frame has it in the sink's place.
     pub fn reduce(&mut self, sources: &[Span], sink: Span) {
+        if let ([source], false) = (sources, self.frames.is_empty())
+            && self.runs(*source) == self.runs(sink)
+        {
+            return;
+        }
         let spans: Vec<_> = sources.iter().copied().chain([sink]).collect();
         self.each_run(&spans, |b, runs| {
             let (sink, sources) = runs.split_last().expect("a sink behind the sources");
@@ -128,11 +149,9 @@ impl Builder {
         });
     }
 
-    /// Copies `source` to `sink`, unless a frame has them in one place.
+    /// Copies `source` to `sink`.
     pub fn copy(&mut self, source: Span, sink: Span) {
-        if self.frames.is_empty() || self.runs(source) != self.runs(sink) {
-            self.reduce(&[source], sink);
-        }
+        self.reduce(&[source], sink);
     }
 
     /// The graph of what was written.
@@ -201,6 +220,7 @@ impl Builder {
                 buffer => Span::new(buffer, chunk, 1),
             };
             self.graph.scratch.push(one);
+            self.graph.homes.push(None);
             self.hazards.add_scratch();
         }
     }

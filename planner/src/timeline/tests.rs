@@ -182,9 +182,11 @@ fn every_plan(topology: &Topology, bytes: u64) -> Vec<(String, Sizing, Vec<Plan>
 
 #[test]
 fn every_algorithm_keeps_the_rules() {
-    for world in 2..=8 {
-        for topology in [Topology::single_host(world), Topology::hosts(world, 1), Topology::hosts(2, world)] {
-            for bytes in [0, 1, 777] {
+    for world in [2, 3, 5, 8] {
+        for topology in
+            [Topology::single_host(world), Topology::hosts(world, 1), Topology::hosts(2, world / 2)]
+        {
+            for bytes in [0, 777] {
                 for (name, sizing, plans) in every_plan(&topology, bytes) {
                     let timeline = predict(&plans, &sizing, &topology, &Model::new(ROUND));
                     let timeline = timeline.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -215,7 +217,7 @@ fn streams_and_queue_pairs_work_by_themselves() {
 
 #[test]
 fn more_bytes_never_take_less_time() {
-    for world in 2..=8 {
+    for world in [2, 3, 5, 8] {
         let topology = Topology::single_host(world);
         let totals = |bytes| {
             let plans = every_plan(&topology, bytes).into_iter();

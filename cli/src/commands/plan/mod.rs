@@ -1,7 +1,6 @@
 //! `hcomm plan`: compiles a call as a communicator would, proves it, and shows it as text, DOT, SVG, a page or JSON. Nothing is run.
 
 mod ask;
-mod output;
 mod summary;
 
 use std::process::ExitCode;
@@ -14,11 +13,11 @@ use hcomm::settings::{Bytes, Settings};
 use hcomm::{Plan, Rank};
 
 use super::call::CallArguments;
+use super::drawings::Drawings;
 use super::print::print;
 use super::{Subcommand, parsed};
 use crate::mistake::CommandError;
 use ask::{Asked, Transport};
-use output::Drawings;
 
 /// See the module.
 pub const COMMAND: Subcommand = Subcommand {
@@ -29,11 +28,11 @@ pub const COMMAND: Subcommand = Subcommand {
 };
 
 const AFTER_HELP: &str = "\
-Without --dot, --svg, --html, --json or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
+Without --dot, --svg, --html, --json, --msccl or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
 of - is standard output. Up to 64 ranks the plan is always proved, and what was proved is printed.
 
 Exit codes: 0 success; 1 the plan is faulty, or a file cannot be read or written; 2 a mistake on the command line, in a setting \
-or in the topology, or a call that no algorithm (or not the one asked for) supports.";
+or in the topology, or a call that no algorithm (or not the one asked for, or not MSCCL) supports.";
 
 /// Worlds up to this size are proved unasked.
 const PROVED_WORLD: usize = 64;
@@ -149,7 +148,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let drawing = Drawing::new(shown).with_sizing(&asked.sizing);
     let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
     let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
-    drawings.write(&drawing, shown)
+    drawings.write(&drawing, shown, plans)
 }
 
 fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Result<(), CommandError> {
