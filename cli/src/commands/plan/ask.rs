@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use hcomm::planner::algorithm::Call;
 use hcomm::planner::choose::{Candidate, LinkKind, Threshold, Why};
 use hcomm::planner::export::Sizing;
+use hcomm::planner::shape;
 use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
 use hcomm::planner::{self, Choice, PlanError};
 use hcomm::settings::{Settings, TuningChoice};
@@ -57,8 +58,11 @@ impl Asked {
         let request = arguments.call.request(count);
         request.check(world).map_err(|error| CommandError::Usage(error.to_string()))?;
         let choice = choice(arguments, settings, &topology)?;
-        let tile_bytes = planner::candidate(&request, &topology, &choice).map_err(refused)?.tile_bytes;
-        let tile_bytes = tile_bytes.min(choice.model().slot_bytes());
+        let candidate = planner::candidate(&request, &topology, &choice).map_err(refused)?;
+        let call = candidate.apply(&Call::new(&request, world, &topology));
+        let span_chunks = candidate.algorithm.layout(&call).span_chunks;
+        let message_bytes = candidate.tile_bytes.min(choice.model().slot_bytes());
+        let tile_bytes = shape::tile_bytes(message_bytes, span_chunks, request.dtype.size_bytes() as u64);
         let bytes = arguments.call.full_bytes(count, world);
         let depth = settings.depth as usize;
         Ok(Asked { sizing: Sizing { request, tile_bytes }, bytes, topology, choice, depth })
