@@ -21,6 +21,7 @@ pub mod launch;
 pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
 pub use hcomm_engine::environment::{self, Placement};
 pub use hcomm_engine::settings::{self, Settings};
+pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
     Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope, ScopedWork,
     Ticket, Work, WorkError, profile,
@@ -28,7 +29,7 @@ pub use hcomm_engine::{
 pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
-pub use hcomm_planner::{Collective, Plan, Planner, Request, Topology};
+pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};
 
 /// The words and arithmetic underneath.
 pub use hcomm_ops as ops;
@@ -36,3 +37,8 @@ pub use hcomm_ops as ops;
 pub use hcomm_planner as planner;
 /// Moving bytes.
 pub use hcomm_transports as transports;
+
+/// The README's examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

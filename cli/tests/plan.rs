@@ -17,7 +17,14 @@ const COLLECTIVES: [&str; 9] = [
 ];
 
 fn hcomm(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hcomm")).arg("plan").args(args).output().expect("hcomm starts")
+    hcomm_with(args, &[])
+}
+
+/// Without the machine's own tuning, which is none of the tests' business.
+fn hcomm_with(args: &[&str], settings: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcomm"));
+    command.arg("plan").args(args).env("HCOMM_TUNING", "off").envs(settings.iter().copied());
+    command.output().expect("hcomm starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -73,7 +80,7 @@ fn a_ring_of_eight_is_counted() {
     assert!(said.contains("\nalgorithm  ring, asked for: "), "{said}");
     assert!(said.contains("\nsteps      14, "), "{said}");
     assert!(said.contains("\nmessages   112 per tile, at most 14 from one rank\n"), "{said}");
-    assert!(said.contains("\nchunks     8 of up to 125000 bytes, in 2 tiles of up to 64KiB\n"), "{said}");
+    assert!(said.contains("\nchunks     8 of up to 125000 bytes, in 4 tiles of up to 36224\n"), "{said}");
     assert!(said.contains(" 112 messages per tile: acyclic, no deadlock with channels 4 deep"), "{said}");
 }
 
@@ -165,7 +172,7 @@ fn a_dash_is_standard_output_and_nothing_else_is_on_it() {
     let output = hcomm(&["all_gather", "-n", "2", "--json", "-", "--dot", "-"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("--html and --json are '-'; expected at most one"),
+        text(&output.stderr).contains("--json and --msccl are '-'; expected at most one"),
         "{}",
         text(&output.stderr)
     );
@@ -175,7 +182,73 @@ fn a_dash_is_standard_output_and_nothing_else_is_on_it() {
 fn explain_says_why() {
     let said = printed(&["all_reduce", "-n", "4", "--bytes", "8", "--explain"]);
     assert!(said.starts_with("all_reduce (sum) of f32 in a world of 4, 8 bytes: "), "{said}");
-    assert!(said.contains("\nby size: ") && said.contains("\nverified: "), "{said}");
+    for part in
+        ["\ncosts: defaults; 4 ranks on 1 host; ", "\nby size:\n", "\noverrides:\n  none\n", "\nverified: "]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    for column in ["predicted", "steps", "tiles", "local bytes", "remote bytes", "why"] {
+        assert!(said.lines().any(|line| line.starts_with("algorithm ") && line.contains(column)), "{said}");
+    }
+    assert!(said.contains("chosen: least predicted time") && said.contains(" us more: "), "{said}");
+}
+
+#[test]
+fn explain_says_who_overrides_what() {
+    let path = file("pins.toml");
+    let pin =
+        "format = 1\n[[pin]]\ncollective = 'all_reduce'\nalgorithm = 'two_shot'\nto = 1024\nworld = 4\n";
+    fs::write(&path, pin).expect("it can be written");
+    let tuning = path.to_str().expect("a plain path");
+    let explained = |bytes: &str, more: &[&str]| {
+        let args =
+            [&["all_reduce", "-n", "4", "--bytes", bytes, "--explain", "--tuning", tuning], more].concat();
+        let output = hcomm_with(&args, &[("HCOMM_ALGORITHM", "all_reduce@..64=ring")]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let said = explained("8", &[]);
+    assert!(said.contains(" 8 bytes: ring, pinned by HCOMM_ALGORITHM\n"), "{said}");
+    assert!(said.contains("\n  all_reduce@..64=ring of HCOMM_ALGORITHM: decides this size\n"), "{said}");
+    assert!(
+        said.contains(&format!("\n  all_reduce@..1024=two_shot of {tuning}: gives way to another pin\n")),
+        "{said}"
+    );
+    let said = explained("512", &[]);
+    assert!(said.contains(&format!(" 512 bytes: two_shot, pinned by {tuning}\n")), "{said}");
+    assert!(said.contains("ring of HCOMM_ALGORITHM: for other sizes\n"), "{said}");
+    let said = explained("8", &["--algorithm", "one_shot"]);
+    assert!(
+        said.contains(": one_shot, as the call asks\n")
+            && said.contains("ring of HCOMM_ALGORITHM: gives way"),
+        "{said}"
+    );
+    // The summary of the plan says it too.
+    let output = hcomm_with(&["all_reduce", "-n", "4"], &[("HCOMM_ALGORITHM", "all_reduce=ring")]);
+    assert!(text(&output.stdout).contains("\nalgorithm  ring, pinned by HCOMM_ALGORITHM: "), "{output:?}");
+    let output = hcomm_with(&["all_reduce", "-n", "4"], &[("HCOMM_ALGORITHM", "all_reduce=hierarchical")]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("hcomm: all_reduce=hierarchical of HCOMM_ALGORITHM: all_reduce (sum) of f32"),
+        "{said}"
+    );
+}
+
+#[test]
+fn crowds_and_processes_have_prices_of_their_own() {
+    let predicted = |more: &[&str]| {
+        let args = ["all_reduce", "-n", "4", "--bytes", "8", "--algorithm", "one_shot", "--explain"];
+        let said = printed(&[&args, more].concat());
+        let row = said.lines().find(|line| line.starts_with("one_shot")).expect("a row").to_owned();
+        row.split_whitespace().nth(1).and_then(|us| us.parse::<f64>().ok()).unwrap_or_else(|| panic!("{row}"))
+    };
+    let alone = predicted(&[]);
+    assert!(predicted(&["--processors", "2"]) > 2.0 * alone);
+    assert!(predicted(&["--processors", "1"]) > 1.5 * predicted(&["--processors", "2"]));
+    assert!(predicted(&["--transport", "tcp"]) > 2.0 * alone);
+    assert!(predicted(&["--transport", "inproc"]) < alone);
+    assert_eq!(predicted(&["--processors", "8"]), alone);
 }
 
 #[test]

@@ -48,8 +48,8 @@ impl PlanCache {
             cached.last = Some(call.clone());
             return Ok(call);
         }
-        let plan = self.plan_in(&mut cached, &request)?;
-        let mut call = Call::bind(request, plan, self.message_bytes)?;
+        let (plan, tile_bytes) = self.plan_in(&mut cached, &request)?;
+        let mut call = Call::bind(request, plan, self.limited(tile_bytes))?;
         call.is_repeatable = true;
         let call = Arc::new(call);
         fresh(&call);
@@ -64,23 +64,31 @@ impl PlanCache {
     /// The plan of a request.
     pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        self.plan_in(&mut cached, request)
+        self.plan_in(&mut cached, request).map(|(plan, _)| plan)
     }
 
     /// Binds a request to a plan given by the caller.
     pub fn bind(&self, request: Request, plan: &Arc<Plan>) -> Result<Call, Refused> {
-        Call::bind(request, plan.clone(), self.message_bytes)
+        let tile_bytes = self.planner.tile_bytes(&request, plan);
+        Call::bind(request, plan.clone(), self.limited(tile_bytes))
     }
 
-    fn plan_in(&self, cached: &mut Cached, request: &Request) -> Result<Arc<Plan>, Refused> {
-        let key = self.planner.key(request)?;
+    /// The plan of a request, and most bytes of one of its messages.
+    fn plan_in(&self, cached: &mut Cached, request: &Request) -> Result<(Arc<Plan>, u64), Refused> {
+        let candidate = self.planner.candidate(request)?;
+        let key = PlanKey::of(request, &candidate);
         if let Some(plan) = cached.plans.get(&key) {
-            return Ok(plan.clone());
+            return Ok((plan.clone(), candidate.tile_bytes));
         }
         let plan = Arc::new(self.planner.compile(request, self.rank)?);
         #[cfg(debug_assertions)]
         crate::proof::prove(&self.planner, request, &plan)?;
         cached.plans.insert(key, plan.clone());
-        Ok(plan)
+        Ok((plan, candidate.tile_bytes))
+    }
+
+    /// A tile is never longer than a slot.
+    fn limited(&self, tile_bytes: u64) -> usize {
+        usize::try_from(tile_bytes).unwrap_or(usize::MAX).min(self.message_bytes)
     }
 }

@@ -122,7 +122,7 @@ pub struct Call {
     pub output_bytes: Option<u64>,
     /// Bytes of scratch.
     pub scratch_bytes: u64,
-    /// Bytes of one tile of one chunk.
+    /// Bytes of one tile of one chunk; equal on all ranks.
     pub tile_bytes: u64,
     /// By node of the plan.
     pub nodes: Vec<CallNode>,
@@ -149,8 +149,8 @@ impl Call {
         let kernel =
             Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
         let layout = Layout::new(&request, &plan);
-        let fingerprint = fingerprint(&request, &plan);
-        let tile_bytes = tile_bytes(message_bytes, plan.span_chunks, layout.element_bytes);
+        let tile_bytes = shape::tile_bytes(message_bytes as u64, plan.span_chunks, layout.element_bytes);
+        let fingerprint = fingerprint(&request, &plan, tile_bytes);
         let scales = matches!(request.op, ReduceOp::Average | ReduceOp::PreMulSum(_));
         let mut call = Call {
             kernel,
@@ -188,7 +188,13 @@ impl Call {
 
     /// The call and its plan in words, so that calls whose fingerprints differ read differently.
     pub fn identify(&self) -> String {
-        format!("{} by {}, plan {:016x}", self.describe(), self.plan.algorithm, self.plan.id)
+        let Call { plan, tile_bytes, .. } = self;
+        format!(
+            "{} by {}, plan {:016x}, tiles of {tile_bytes} bytes",
+            self.describe(),
+            plan.algorithm,
+            plan.id
+        )
     }
 
     /// The nodes that must be done before a node.
@@ -328,7 +334,10 @@ impl Call {
     }
 }
 
-/// What every slot holds, however small the staging.
+/// The usual slot: what stays in the nearer caches with a few of its like.
+pub(crate) const USUAL_TILE_BYTES: u64 = 64 << 10;
+
+/// What every slot holds, however small the staging: a point-to-point header, and a 16-byte element of each of up to 256 chunks.
 pub(crate) const LEAST_SLOT_BYTES: usize = 4096;
 
 fn unfit(plan: &Plan, node: usize, reason: &'static str) -> Refused {
@@ -357,7 +366,7 @@ pub fn describe(request: &Request) -> String {
 }
 
 /// FNV-1a over what all ranks know of the call, folded to 32 bits. A fixed function: it crosses machines.
-pub fn fingerprint(request: &Request, plan: &Plan) -> u32 {
+pub fn fingerprint(request: &Request, plan: &Plan, tile_bytes: u64) -> u32 {
     use hcomm_planner::request::Counts;
     let mut hash = Fnv::new();
     hash.add(request.collective.name().as_bytes());
@@ -372,6 +381,7 @@ pub fn fingerprint(request: &Request, plan: &Plan) -> u32 {
         Counts::Local { .. } => hash.add(b"local"),
     }
     hash.add(&plan.id.to_le_bytes());
+    hash.add(&tile_bytes.to_le_bytes());
     hash.finish()
 }
 
@@ -448,14 +458,6 @@ pub(crate) fn local_spans<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item
         Sink::Message { .. } => None,
     });
     sources.chain(sinks)
-}
-
-/// Bytes of a chunk's tile so that `span_chunks` of them fit a message: a multiple of 128 where there is room for it, always of
-/// the element.
-fn tile_bytes(message_bytes: usize, span_chunks: u32, element_bytes: u64) -> u64 {
-    let each = message_bytes as u64 / u64::from(span_chunks.max(1));
-    let unit = if each >= 128 { 128 } else { element_bytes };
-    (each / unit * unit).max(element_bytes)
 }
 
 fn side_by_side(list: &[Extent]) -> bool {

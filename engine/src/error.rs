@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::VerifyError;
-use hcomm_planner::{PlanError, RequestError};
+use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum Refused {
     /// No plan for the request.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A text that is no pin of an algorithm.
+    #[error("'{text}' pins no algorithm; expected the name of one, or {expected}")]
+    Pins {
+        /// The text.
+        text: String,
+        /// What a pin looks like.
+        expected: String,
+    },
+    /// A pin that cannot be followed.
+    #[error(transparent)]
+    Pin(#[from] Box<PinError>),
     /// A buffer has the wrong size.
     #[error("the {which} buffer has {elements} elements of {dtype}, but this call needs {expected}")]
     BufferSize {
@@ -74,6 +85,26 @@ pub enum Refused {
         node: usize,
         /// What is wrong.
         reason: &'static str,
+    },
+    /// A plan that is not right for buffers that lie as these do.
+    #[error("the plan '{algorithm}' is right only {right}, and this call is {given}")]
+    Overlay {
+        /// The plan.
+        algorithm: String,
+        /// How it may be called.
+        right: Overlay,
+        /// How it is called.
+        given: &'static str,
+    },
+    /// A plan that is meant for other sizes.
+    #[error("the plan '{algorithm}' is for {range}, and this call has {bytes}")]
+    PlanBytes {
+        /// The plan.
+        algorithm: String,
+        /// What it is for.
+        range: ByteRange,
+        /// Bytes of this call's full buffer.
+        bytes: u64,
     },
     /// A plan that is wrong. A fault of hcomm, or of a plan made by hand.
     #[error("the plan by '{algorithm}' fails its proof: {fault}")]

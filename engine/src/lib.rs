@@ -38,6 +38,8 @@ mod proof;
 #[cfg(not(loom))]
 pub mod settings;
 #[cfg(not(loom))]
+pub mod tuning;
+#[cfg(not(loom))]
 pub mod work;
 
 #[cfg(not(loom))]

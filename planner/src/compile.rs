@@ -2,10 +2,10 @@
 
 use hcomm_ops::Rank;
 
-use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair};
+use crate::algorithm::{Algorithm, Call};
 use crate::check::RequestError;
-use crate::choose::{Candidate, Choice};
-use crate::freeze::freeze;
+use crate::choose::{Candidate, Choice, UnknownAlgorithm};
+use crate::freeze::{Header, freeze};
 use crate::pass;
 use crate::plan::Plan;
 use crate::request::Request;
@@ -18,13 +18,8 @@ pub enum PlanError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A pinned algorithm that does not exist.
-    #[error("unknown algorithm '{name}'; expected one of {known}")]
-    UnknownAlgorithm {
-        /// The name given.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    #[error(transparent)]
+    UnknownAlgorithm(#[from] UnknownAlgorithm),
     /// No algorithm, or not the pinned one, can serve the call.
     #[error("{asked} is not supported{by}: {reason}; supported by: {alternatives}")]
     Unsupported {
@@ -90,14 +85,15 @@ pub fn candidate(request: &Request, topology: &Topology, choice: &Choice) -> Res
 pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -> Plan {
     let mut graph = algorithm.build(call, rank);
     let placement = pass::run_all(&mut graph, call.topology);
-    freeze(&graph, &placement, algorithm, call)
+    freeze(&graph, &placement, &Header::of(algorithm, call))
 }
 
 /// The pinned candidate, or the best one.
 pub(crate) fn select(request: &Request, call: &Call<'_>, choice: &Choice) -> Result<Candidate, PlanError> {
+    let bytes = request.full_bytes(call.world);
     match &request.algorithm {
-        Some(pin) => pinned(pin, request, call, choice),
-        None => choice.pick(call, request.full_bytes(call.world)).ok_or_else(|| {
+        Some(name) => choice.pick_named(name, call, bytes),
+        None => choice.pick(call, bytes).ok_or_else(|| {
             let reasons = Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective));
             let reasons = reasons.filter_map(|c| Some(format!("'{c}' {}", c.supports(call).err()?)));
             unsupported(call, String::new(), reasons.collect::<Vec<_>>().join(", "))
@@ -105,55 +101,8 @@ pub(crate) fn select(request: &Request, call: &Call<'_>, choice: &Choice) -> Res
     }
 }
 
-/// The candidate that `NAME`, `NAME:CHANNELS`, `NAME(FIRST,SECOND)` or `NAME(FIRST,SECOND):CHANNELS` names. Without channels, the
-/// fewest that serve the call; without the two that it is made of, the cheapest pair of its list.
-fn pinned(pin: &str, request: &Request, call: &Call<'_>, choice: &Choice) -> Result<Candidate, PlanError> {
-    let unknown = |name: &str| PlanError::UnknownAlgorithm {
-        name: name.to_owned(),
-        known: ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "),
-    };
-    let Pin { name, pair, channels } = Pin::parse(pin).ok_or_else(|| unknown(pin))?;
-    let named = |name: &str| Algorithm::named(name).ok_or_else(|| unknown(name));
-    let algorithm = named(name)?;
-    let pair = match pair {
-        Some((first, second)) => Some(Pair { first: named(first)?.name, second: named(second)?.name }),
-        None => None,
-    };
-    let listed = Candidate::of(algorithm).map(|listed| Candidate { pair: pair.or(listed.pair), ..listed });
-    let wanted: Vec<_> =
-        listed.map(|listed| Candidate { channels: channels.unwrap_or(listed.channels), ..listed }).collect();
-    let bytes = request.full_bytes(call.world).unwrap_or(0);
-    let cost = |candidate: &Candidate| choice.costs().line(&candidate.work(call)).at(bytes);
-    let able = wanted.iter().filter(|candidate| candidate.supports(call).is_ok());
-    let best = able.min_by(|a, b| a.channels.cmp(&b.channels).then(cost(a).total_cmp(&cost(b))));
-    best.copied().ok_or_else(|| {
-        let reason = wanted[0].supports(call).err().unwrap_or_default();
-        unsupported(call, format!(" by '{pin}'"), format!("it {reason}"))
-    })
-}
-
-/// A pin, taken apart.
-struct Pin<'a> {
-    name: &'a str,
-    pair: Option<(&'a str, &'a str)>,
-    channels: Option<u8>,
-}
-
-impl<'a> Pin<'a> {
-    fn parse(pin: &'a str) -> Option<Pin<'a>> {
-        let (rest, channels) = match pin.rsplit_once(':') {
-            Some((rest, channels)) => (rest, Some(channels.parse().ok()?)),
-            None => (pin, None),
-        };
-        let (name, pair) = match rest.split_once('(') {
-            Some((name, pair)) => (name, Some(pair.strip_suffix(')')?.split_once(',')?)),
-            None => (rest, None),
-        };
-        Some(Pin { name, pair, channels })
-    }
-}
-
-fn unsupported(call: &Call<'_>, by: String, reason: String) -> PlanError {
+/// The refusal of a call, with the algorithms that could serve it.
+pub(crate) fn unsupported(call: &Call<'_>, by: String, reason: String) -> PlanError {
     let able = Candidate::all().filter(|c| c.supports(call).is_ok()).map(|c| c.algorithm.name);
     let mut able: Vec<_> = able.collect();
     able.dedup();
@@ -183,6 +132,7 @@ impl std::fmt::Display for Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::ALGORITHMS;
     use crate::choose::Costs;
     use crate::request::{Collective, Counts};
     use hcomm_ops::{DType, ReduceOp};

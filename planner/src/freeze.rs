@@ -2,6 +2,7 @@
 
 use std::hash::Hasher;
 
+use hcomm_ops::Rank;
 use petgraph::Direction::Incoming;
 use petgraph::stable_graph::NodeIndex;
 
@@ -9,7 +10,35 @@ use crate::algorithm::{Algorithm, Call, Layout};
 use crate::graph::{End, From, Graph, To};
 use crate::hash::{Fnv, Map};
 use crate::pass::Placement;
-use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Plan, Sink, Source};
+use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
+use crate::request::Collective;
+
+/// What the slices of all ranks have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub collective: Collective,
+    pub algorithm: String,
+    pub world: usize,
+    pub root: Rank,
+    /// Which messages the plan exchanges, as far as that is not in the call itself.
+    pub id: u64,
+    pub layout: Layout,
+}
+
+impl Header {
+    /// That of an algorithm's plan of a call.
+    pub fn of(algorithm: &Algorithm, call: &Call<'_>) -> Header {
+        let (layout, name) = (algorithm.layout(call), name(algorithm, call));
+        Header {
+            collective: call.collective,
+            id: plan_id(&name, call, &layout),
+            algorithm: name,
+            world: call.world,
+            root: call.root,
+            layout,
+        }
+    }
+}
 
 /// The algorithm's name, and of what it is made, if it is made of others: `ring`, `hierarchical(direct,ring)`.
 fn name(algorithm: &Algorithm, call: &Call<'_>) -> String {
@@ -32,22 +61,29 @@ fn plan_id(name: &str, call: &Call<'_>, layout: &Layout) -> u64 {
     hash.finish()
 }
 
+/// The id of the plans that an algorithm makes for a call which it supports.
+pub(crate) fn id_of(algorithm: &Algorithm, call: &Call<'_>) -> u64 {
+    plan_id(&name(algorithm, call), call, &algorithm.layout(call))
+}
+
 /// Turns a graph into flat arrays, lane by lane.
-pub(crate) fn freeze(graph: &Graph, placement: &Placement, algorithm: &Algorithm, call: &Call<'_>) -> Plan {
-    let (layout, name) = (algorithm.layout(call), name(algorithm, call));
+pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> Plan {
+    let Header { collective, algorithm, world, root, id, layout } = header.clone();
     let mut freezing = Freezing::new(graph, placement);
     let mut plan = Plan {
-        collective: call.collective,
-        algorithm: name.clone(),
-        world: call.world,
+        collective,
+        algorithm,
+        world,
         rank: graph.rank,
-        root: call.root,
-        id: plan_id(&name, call, &layout),
+        root,
+        id,
         parts: layout.parts,
         scratch: graph.scratch.clone(),
         span_chunks: layout.span_chunks,
         buffered: layout.buffered,
         even: layout.even,
+        overlay: Overlay::Either,
+        bytes: ByteRange::ANY,
         channels_per_pair: layout.channels,
         channels: freezing.channels.clone(),
         lanes: freezing.lanes(),

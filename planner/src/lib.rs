@@ -27,10 +27,12 @@ pub mod buffers;
 pub mod check;
 pub mod choose;
 pub mod compile;
+pub mod custom;
 pub mod export;
 mod freeze;
 mod graph;
 mod hash;
+pub mod import;
 mod pass;
 pub mod plan;
 pub mod planner;
@@ -42,9 +44,13 @@ pub mod topology;
 pub mod verify;
 
 pub use check::RequestError;
-pub use choose::{Choice, Costs, explain};
+pub use choose::{Basis, Choice, Costs, PinError, explain};
 pub use compile::{PlanError, candidate, compile, compile_all};
-pub use plan::{Channel, Direction, Lane, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
+pub use custom::PlanBuilder;
+pub use import::ImportError;
+pub use plan::{
+    ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeKind, Overlay, Plan, Sink, Source, Span,
+};
 pub use planner::{PlanKey, Planner};
 pub use request::{Collective, Request};
 pub use shape::{BufferKind, Shape};

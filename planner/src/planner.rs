@@ -3,8 +3,8 @@
 use hcomm_ops::Rank;
 
 use crate::algorithm::{Call, Pair, Variant};
-use crate::choose::{Candidate, Choice, Costs};
-use crate::compile::{PlanError, compile, select};
+use crate::choose::{Basis, Candidate, Choice, Costs, Pin, PinError, check};
+use crate::compile::{PlanError, candidate, compile};
 use crate::plan::Plan;
 use crate::request::{Collective, Request};
 use crate::topology::Topology;
@@ -33,6 +33,16 @@ pub struct PlanKey {
     pub variant: Variant,
 }
 
+impl PlanKey {
+    /// The key of the plan by which a candidate carries out a request, whatever its tiles.
+    pub fn of(request: &Request, candidate: &Candidate) -> PlanKey {
+        let Candidate { algorithm, channels, pair, .. } = *candidate;
+        let Request { collective, root, .. } = *request;
+        let variant = request.counts.variant();
+        PlanKey { collective, algorithm: algorithm.name, channels, pair, root, variant }
+    }
+}
+
 impl Planner {
     /// A planner with the default costs.
     pub fn new(topology: Topology) -> Planner {
@@ -50,23 +60,50 @@ impl Planner {
         &self.choice
     }
 
-    /// Which plan a request gets.
+    /// A planner that chooses by all that is given, which all ranks have alike.
+    ///
+    /// # Errors
+    /// Where a pin cannot be followed.
+    pub fn with(topology: Topology, basis: &Basis) -> Result<Planner, PinError> {
+        let choice = Choice::with(&topology, basis)?;
+        Ok(Planner { topology, choice })
+    }
+
+    /// By which algorithm, with which parameters, a request is carried out.
     ///
     /// # Errors
     /// Where the request is malformed or no algorithm supports it.
+    pub fn candidate(&self, request: &Request) -> Result<Candidate, PlanError> {
+        candidate(request, &self.topology, &self.choice)
+    }
+
+    /// Which plan a request gets.
+    ///
+    /// # Errors
+    /// As [`Planner::candidate`].
     pub fn key(&self, request: &Request) -> Result<PlanKey, PlanError> {
+        Ok(PlanKey::of(request, &self.candidate(request)?))
+    }
+
+    /// Most bytes of one message in a call of a request by a given plan.
+    pub fn tile_bytes(&self, request: &Request, plan: &Plan) -> u64 {
         let world = self.topology.world();
-        request.check(world)?;
         let call = Call::new(request, world, &self.topology);
-        let Candidate { algorithm, channels, pair } = select(request, &call, &self.choice)?;
-        let Request { collective, root, .. } = *request;
-        Ok(PlanKey { collective, algorithm: algorithm.name, channels, pair, root, variant: call.variant })
+        self.choice.tile_bytes((&plan.algorithm, plan.id), &call, request.full_bytes(world))
+    }
+
+    /// Checks a pin as [`Planner::with`] does those of its basis.
+    ///
+    /// # Errors
+    /// Where it cannot be followed.
+    pub fn check_pin(&self, pin: &Pin, deterministic: bool) -> Result<(), PinError> {
+        check(pin, &self.topology, deterministic)
     }
 
     /// Compiles rank `rank`'s plan of a request.
     ///
     /// # Errors
-    /// As [`Planner::key`].
+    /// As [`Planner::candidate`].
     pub fn compile(&self, request: &Request, rank: Rank) -> Result<Plan, PlanError> {
         compile(request, rank, &self.topology, &self.choice)
     }

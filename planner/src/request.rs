@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 
+use crate::algorithm::Variant;
+
 /// The collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -108,6 +110,17 @@ pub enum Counts {
         /// Elements of each block of this rank's output.
         output: Arc<[u64]>,
     },
+}
+
+impl Counts {
+    /// What they look like to all ranks.
+    pub fn variant(&self) -> Variant {
+        match self {
+            Counts::Even(_) => Variant::Even,
+            Counts::Listed(_) => Variant::Listed,
+            Counts::Local { .. } => Variant::Local,
+        }
+    }
 }
 
 /// A call, less its buffers.

@@ -82,6 +82,14 @@ impl Shape {
     }
 }
 
+/// Bytes of a chunk's tile so that `span_chunks` of them fit a message: a multiple of 128 where there is room for it, always of
+/// the element.
+pub fn tile_bytes(message_bytes: u64, span_chunks: u32, element_bytes: u64) -> u64 {
+    let each = message_bytes / u64::from(span_chunks.max(1));
+    let unit = if each >= 128 { 128 } else { element_bytes };
+    (each / unit * unit).max(element_bytes)
+}
+
 /// How many tiles a message is cut into whose largest chunk has `elements`: at least one, so that empty messages
 /// are still sent.
 #[inline]

@@ -3,9 +3,12 @@
 mod bench;
 mod call;
 mod doctor;
+mod drawings;
+mod import;
 mod launch;
 mod plan;
 mod print;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -26,7 +29,8 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] = &[launch::COMMAND, plan::COMMAND, bench::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] =
+    &[launch::COMMAND, plan::COMMAND, import::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
 
 impl Subcommand {
     /// Its part of the command line.

@@ -13,6 +13,11 @@ pub fn print(text: &str) -> Result<(), CommandError> {
     }
 }
 
+/// A file that could not be read.
+pub fn unreadable(name: &str, cause: &io::Error) -> CommandError {
+    CommandError::Failed { code: 1, message: format!("cannot read {name}: {cause}") }
+}
+
 /// A file that could not be written.
 pub fn unwritten(name: &str, cause: &io::Error) -> CommandError {
     CommandError::Failed { code: 1, message: format!("cannot write {name}: {cause}") }

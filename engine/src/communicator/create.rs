@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hcomm_ops::Rank;
-use hcomm_planner::{Planner, Topology};
+use hcomm_planner::choose::LinkKind;
+use hcomm_planner::{Basis, PinError, Planner, Topology};
 use hcomm_transports::rendezvous::{self, Dimensions, Join, JoinError, Roster, Route, Transports};
 use hcomm_transports::tcp::TcpOptions;
 use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
 
+use super::agreed::Agreed;
 use super::split::Hall;
 use super::{Communicator, Facts, Inner, Options};
 use crate::cache::PlanCache;
 use crate::domain::core::{Core, Limits};
-use crate::domain::p2p;
 use crate::domain::peers::Peers;
 use crate::domain::watch::Watch;
 use crate::domain::{Domain, Patience};
@@ -25,6 +26,7 @@ use crate::environment::{Address, EnvironmentError, Placement, Token};
 use crate::log::Log;
 use crate::profile::Recorder;
 use crate::settings::{AgreementError, SettingError, Settings, TransportChoice};
+use crate::tuning::{self, Tuned, TunedError};
 
 /// Why there is no communicator.
 #[derive(thiserror::Error)]
@@ -59,6 +61,12 @@ pub enum CreateError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The tuning file cannot be used.
+    #[error(transparent)]
+    Tuning(#[from] TunedError),
+    /// A pinned algorithm is not there, or cannot do what it is pinned for.
+    #[error(transparent)]
+    Pin(#[from] Box<PinError>),
     /// The machine has no room for the communicator's buffers.
     #[error("no memory for the communicator's buffers: {0}")]
     Memory(String),
@@ -83,6 +91,8 @@ pub(super) struct Parts {
     pub watch: Arc<Watch>,
     pub settings: Settings,
     pub topology: Topology,
+    /// What joins the ranks of a host.
+    pub local: LinkKind,
     pub facts: Facts,
     pub first: u64,
 }
@@ -104,21 +114,23 @@ impl Communicator {
     /// # Errors
     /// As [`Communicator::from_env`].
     pub fn connect(placement: &Placement, settings: Settings) -> Result<Communicator, CreateError> {
-        Communicator::connect_at(placement, settings, None)
+        // Rank 0's tuning is everybody's.
+        let tuned = if placement.rank == 0 { Tuned::load(&settings.tuning)? } else { Tuned::default() };
+        Communicator::connect_at(placement, settings, Agreed::new(tuned), None)
     }
 
-    /// The same; rank 0 may bring the listener at its address.
+    /// The same; rank 0 says what all go by, and may bring the listener at its address.
     pub(super) fn connect_at(
         placement: &Placement,
         settings: Settings,
+        agreed: Agreed,
         listener: Option<TcpListener>,
     ) -> Result<Communicator, CreateError> {
         let watch = Watch::new(0);
-        let session = rendezvous::join(join(placement, &settings, listener, &watch)?)?;
-        let mut settings = settings;
-        settings.adopt(&session.agreed.settings)?;
+        let session = rendezvous::join(join(placement, &settings, agreed, listener, &watch)?)?;
+        let (settings, agreed) = Agreed::decode(&session.agreed.settings, &settings)?;
         let hosts = hosts_of(&session.roster, settings.transport);
-        let topology = topology_of(&settings, &hosts)?;
+        let topology = crowded(topology_of(&settings, &hosts)?, &session.roster, agreed.quota);
         let links = session.roster.routes.iter().map(describe_route).collect();
         let is_crowded = is_crowded(&session.roster, placement.rank);
         let (address, token) = (placement.address.clone(), placement.token);
@@ -130,7 +142,8 @@ impl Communicator {
             watch,
             settings,
             topology,
-            facts: Facts { is_crowded, links, hall: None, address, token },
+            local: LinkKind::Shm,
+            facts: Facts { is_crowded, links, hall: None, address, token, agreed: Arc::new(agreed) },
             first: 0,
         })
     }
@@ -160,11 +173,30 @@ impl Communicator {
         Communicator::in_process_from(world, settings, 0)
     }
 
+    /// The same, by what has been agreed.
+    pub(super) fn in_process_by(
+        world: usize,
+        settings: &Settings,
+        agreed: Agreed,
+    ) -> Result<Vec<Communicator>, CreateError> {
+        Communicator::in_process_of(world, settings, agreed, 0)
+    }
+
     /// The same, with call numbers that begin at `first`: for tests of their wrap.
     #[doc(hidden)]
     pub fn in_process_from(
         world: usize,
         settings: &Settings,
+        first: u64,
+    ) -> Result<Vec<Communicator>, CreateError> {
+        let agreed = Agreed::new(Tuned::load(&settings.tuning)?);
+        Communicator::in_process_of(world, settings, agreed, first)
+    }
+
+    fn in_process_of(
+        world: usize,
+        settings: &Settings,
+        agreed: Agreed,
         first: u64,
     ) -> Result<Vec<Communicator>, CreateError> {
         if world == 0 {
@@ -179,13 +211,14 @@ impl Communicator {
             Arc::new(move |event| watch.handle(event)) as control::Handler
         };
         let controls = control::inproc_mesh(watches.iter().map(handler).collect());
-        let topology = topology_of(settings, &vec![0; world])?;
+        let topology = topology_of(settings, &vec![0; world])?.with_crowd(world, usable_cores());
         let facts = Facts {
             is_crowded: world > usable_cores(),
             links: vec!["inproc".to_owned(); world],
             hall: Some(Hall::new()),
             address: Address::loopback(0),
             token: Token::derived(&["in process"]),
+            agreed: Arc::new(agreed),
         };
         let parts = endpoints.into_iter().zip(controls).zip(watches).enumerate();
         parts
@@ -198,6 +231,7 @@ impl Communicator {
                     watch,
                     settings: settings.clone(),
                     topology: topology.clone(),
+                    local: LinkKind::Inproc,
                     facts: facts.clone(),
                     first,
                 })
@@ -206,8 +240,9 @@ impl Communicator {
     }
 
     pub(super) fn assemble(parts: Parts) -> Result<Communicator, CreateError> {
-        let Parts { rank, world, endpoint, control, watch, settings, topology, facts, first } = parts;
+        let Parts { rank, world, endpoint, control, watch, settings, topology, local, facts, first } = parts;
         let log = Log::new(rank, settings.debug);
+        let planner = planner(topology, &settings, &facts.agreed, local).map_err(Box::new)?;
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
         let peers = Peers::new(rank, world, control.clone(), watch.clone(), log.clone());
         let recorder = Recorder::new(settings.trace_events as usize);
@@ -228,7 +263,6 @@ impl Communicator {
             }
         });
         watch.connect(control.clone(), ringer, rouse);
-        let planner = Planner::new(topology);
         let cache = PlanCache::new(planner, rank, message_bytes.unwrap_or(1 << 20));
         let inner = Inner {
             rank,
@@ -253,21 +287,43 @@ impl Inner {
         let links: Vec<String> =
             self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
         self.log.info(&format!(
-            "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: defaults",
+            "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: {}",
             env!("CARGO_PKG_VERSION"),
             self.rank,
             self.world,
             links.join(", "),
             self.settings.buffer_size,
             self.settings.depth,
+            self.cache.planner().choice().source(),
         ));
+        // One rank says what all see alike.
+        for error in self.cache.planner().choice().set_aside().iter().filter(|_| self.rank == 0) {
+            self.log.warn(&format!("a pin does not fit communicator '{}': {error}", self.facts.agreed.name));
+        }
     }
+}
+
+/// What chooses and compiles the plans: equal on all ranks.
+fn planner(
+    topology: Topology,
+    settings: &Settings,
+    agreed: &Agreed,
+    local: LinkKind,
+) -> Result<Planner, PinError> {
+    let basis = Basis {
+        inherited: agreed.inherited_pins(),
+        is_split: agreed.is_split,
+        communicator: agreed.name.clone(),
+        ..tuning::basis(settings, &agreed.tuned, local, topology.world())
+    };
+    Planner::with(topology, &basis)
 }
 
 /// What the rendezvous needs to know.
 fn join(
     placement: &Placement,
     settings: &Settings,
+    agreed: Agreed,
     listener: Option<TcpListener>,
     watch: &Arc<Watch>,
 ) -> Result<Join, CreateError> {
@@ -277,6 +333,7 @@ fn join(
         TransportChoice::Tcp => Transports::Tcp,
     };
     let (watch, own) = (watch.clone(), settings.clone());
+    let agreed = Agreed { quota: quota(), ..agreed };
     Ok(Join {
         rank: placement.rank,
         world: placement.world,
@@ -285,14 +342,13 @@ fn join(
         token: rendezvous::Token::new(placement.token.as_bytes()),
         deadline: settings.rendezvous_deadline,
         transports,
-        settings: settings.agreed_blob().into(),
+        settings: agreed.encode(settings).into(),
         interfaces: crate::settings::value::Value::show(&settings.socket_ifname).parse().unwrap_or_default(),
         handler: Arc::new(move |event| watch.handle(event)),
         dimensions: Box::new(move |agreed, roster| {
-            let mut settings = own;
-            // A blob that does not decode is reported by `connect_at`; here the own settings do.
-            let _ = settings.adopt(&agreed.settings);
-            wires_of(&settings, roster)
+            // What does not decode is reported by `connect_at`; here the own settings do.
+            let agreed = Agreed::decode(&agreed.settings, &own).map(|(settings, _)| settings);
+            wires_of(&agreed.unwrap_or(own), roster)
         }),
     })
 }
@@ -337,31 +393,14 @@ fn describe_route(route: &Option<Route>) -> String {
 /// Ports, depth and slots of every wire, from the agreed settings and the number of peers that share a host with the one that has
 /// most.
 pub(super) fn dimensions(settings: &Settings, peers: usize) -> WireConfig {
-    let ports = p2p::PORT + 1;
-    let slots = peers.max(1) as u64 * u64::from(ports) * u64::from(settings.depth);
-    let wanted = match settings.tile_bytes.0 {
-        0 => TILE_BYTES,
-        bytes => bytes,
-    };
-    let fits = (settings.buffer_size.0 / slots).clamp(MIN_SLOT_BYTES, 1 << 30);
-    let slot_bytes = wanted.max(MIN_SLOT_BYTES).min(fits) / 128 * 128;
-    WireConfig { ports, depth: settings.depth, slot_bytes: slot_bytes as usize }
+    let slot_bytes = tuning::slot_bytes(settings, peers);
+    WireConfig { ports: tuning::WIRE_PORTS, depth: settings.depth, slot_bytes }
 }
-
-/// The usual tile: what stays in the nearer caches with a few of its like.
-const TILE_BYTES: u64 = 64 << 10;
-
-/// Room for a point-to-point header, and for a 16-byte element of each of up to 256 chunks.
-const MIN_SLOT_BYTES: u64 = crate::call::LEAST_SLOT_BYTES as u64;
 
 /// The largest message of a tile.
 fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize {
     use hcomm_transports::Wire;
-    let slot = wire.config().slot_bytes;
-    match settings.tile_bytes.0 {
-        0 => slot,
-        bytes => slot.min(bytes as usize / 128 * 128),
-    }
+    tuning::message_bytes(settings, wire.config().slot_bytes)
 }
 
 /// How long to try before sleeping: next to nothing where the machine has more ranks than cores.
@@ -378,10 +417,22 @@ fn patience(settings: &Settings, facts: &Facts) -> Patience {
 /// ranks bound to processors of their own may use only one. A quota of this process's control group counts too.
 fn is_crowded(roster: &Roster, rank: Rank) -> bool {
     let near = roster.neighbours(rank).len();
-    let own = roster.members[rank].processors.len();
-    let usable = usable_cores();
-    let quota = if usable < own { usable } else { usize::MAX };
-    near > roster.processors(rank).unwrap_or(usable).min(quota)
+    let usable = roster.processors(rank).unwrap_or_else(usable_cores);
+    near > usable.min(quota().unwrap_or(usize::MAX))
+}
+
+/// The processors of whose time a control group leaves this process no more, where it may run on more.
+fn quota() -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize);
+    Some(usable_cores()).filter(|usable| *usable < allowed)
+}
+
+/// A topology that knows its most crowded machine: by what all ranks have been told, and rank 0's limit for all machines.
+fn crowded(topology: Topology, roster: &Roster, quota: Option<usize>) -> Topology {
+    roster.machines().into_iter().fold(topology, |topology, machine| {
+        let processors = machine.processors.unwrap_or(machine.ranks).min(quota.unwrap_or(usize::MAX));
+        topology.with_crowd(machine.ranks, processors)
+    })
 }
 
 /// The processors that this process may use, or the time of how many.

@@ -1,11 +1,14 @@
 //! [`Communicator`]: the ranks that call together, and this rank's place among them. Calls are checked, bound and submitted
 //! here; `collectives`, `owned` and `scope` say which calls there are.
 
+mod agreed;
 mod collectives;
 mod create;
+mod fit;
 mod group;
 mod messages;
 mod owned;
+mod pins;
 mod scope;
 mod split;
 
@@ -35,7 +38,7 @@ use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
 use crate::operation::Operation;
 use crate::profile::Profile;
-use crate::settings::Settings;
+use crate::settings::{AlgorithmPins, Settings};
 use crate::work::{Pending, Predecessor, Work};
 
 /// A handle on a communicator. Clones share it; the last one that goes closes it.
@@ -55,6 +58,10 @@ struct Options {
     deadline: Option<Duration>,
     after: Vec<Arc<Operation>>,
     deterministic: bool,
+    /// The handle's own pins.
+    pins: Option<Arc<AlgorithmPins>>,
+    /// What a communicator that is split off is to be called.
+    name: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -83,6 +90,8 @@ struct Facts {
     address: crate::environment::Address,
     /// The secret of the job.
     token: crate::environment::Token,
+    /// What all ranks go by beside the settings.
+    agreed: Arc<agreed::Agreed>,
 }
 
 /// A call, less its buffers and what follows from them.
@@ -146,6 +155,38 @@ impl Communicator {
         self.with(|options| options.deterministic = true)
     }
 
+    /// A handle whose calls are carried out by given algorithms: `ring` for whatever that does, or pins as in `HCOMM_ALGORITHM`, such as
+    /// `all_reduce@..64KB=one_shot,broadcast=chain`; nothing leaves the choice to the planner again. They go before the settings' and the tuning file's; other calls are left alone.
+    /// All ranks must call through such a handle alike. Communicators that are split from it inherit the pins, as far as they can.
+    ///
+    /// # Errors
+    /// Where the text is no pin, an algorithm is unknown, or cannot do what it is pinned for.
+    pub fn algorithm(&self, pins: &str) -> Result<Communicator, Refused> {
+        let pins = pins::read(pins, self.planner(), self.inner.settings.deterministic)?;
+        Ok(self.with(|options| options.pins = Some(Arc::new(pins))))
+    }
+
+    /// A handle that gives the communicators which are split from it a name, by which a tuning file can pin their algorithms. It is that
+    /// of the first rank.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Communicator {
+        self.with(|options| options.name = Some(name.into()))
+    }
+
+    /// The communicator's name: `world`, or what it was given when it was split.
+    pub fn name(&self) -> &str {
+        &self.inner.facts.agreed.name
+    }
+
+    /// Why a call of this request gets the algorithm it gets, and what the others would take.
+    ///
+    /// # Errors
+    /// Where the request is malformed or no algorithm supports it.
+    pub fn explain(&self, request: &Request) -> Result<String, Refused> {
+        let planner = self.planner();
+        Ok(hcomm_planner::explain(request, planner.topology(), planner.choice())?)
+    }
+
     /// The plan that a call of this request will run on this rank.
     ///
     /// # Errors
@@ -159,7 +200,8 @@ impl Communicator {
     /// type and count are the buffers'.
     ///
     /// # Errors
-    /// Gives the buffers back where the plan is not for this rank, or the buffers do not fit it.
+    /// Gives the buffers back where the plan is not for this rank, or the buffers do not fit it: their sizes, or (a plan from a file may be
+    /// right only in place, or only out of place) how they lie.
     pub fn submit<B: Buffers + 'static>(
         &self,
         plan: &Arc<Plan>,
@@ -301,11 +343,14 @@ impl Communicator {
             Some(counts) => counts.clone(),
             None => Counts::Even(even_count(ask.collective, &spans, dtype, world)?),
         };
-        let algorithm = self.inner.settings.algorithm.of(ask.collective).cloned();
         let Ask { collective, op, root, .. } = *ask;
         let deterministic =
             collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic);
-        let request = Request { collective, dtype, op, counts, root, algorithm, deterministic };
+        let mut request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic };
+        if let Some(pins) = &self.options.pins {
+            let bytes = request.full_bytes(world).unwrap_or(0);
+            request.algorithm = pins.of(collective, bytes).cloned();
+        }
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))
@@ -330,6 +375,7 @@ impl Communicator {
         let count = even_count(plan.collective, &spans, dtype, world)?;
         let request = Request::new(plan.collective, dtype, op, count).with_root(plan.root);
         request.check(world)?;
+        fit::check(plan, &request, &spans)?;
         let call = self.inner.cache.bind(request, plan)?;
         self.inner.domain.watch.describe(&call);
         check_sizes(&call, &spans)?;

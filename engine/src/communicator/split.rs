@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hcomm_ops::Rank;
 
+use super::agreed::Agreed;
 use super::{Communicator, CreateError};
 use crate::environment::{Address, Token};
 
@@ -52,7 +53,7 @@ impl Communicator {
     fn split_threads(&self, split: &Split, hall: &Hall) -> Result<Option<Communicator>, CreateError> {
         let leads = split.members.first() == Some(&self.rank());
         let made = match leads {
-            true => Communicator::in_process_with(split.members.len(), self.settings()),
+            true => Communicator::in_process_by(split.members.len(), self.settings(), self.passed_on()),
             false => Ok(Vec::new()),
         };
         let failed = made.map(|communicators| {
@@ -96,7 +97,13 @@ impl Communicator {
             source: "split",
         };
         let settings = self.settings().clone();
-        Communicator::connect_at(&placement, settings, listener.map(|(listener, _)| listener)).map(Some)
+        let listener = listener.map(|(listener, _)| listener);
+        Communicator::connect_at(&placement, settings, self.passed_on(), listener).map(Some)
+    }
+
+    /// What a communicator split from this handle goes by.
+    fn passed_on(&self) -> Agreed {
+        self.inner.facts.agreed.split(self.options.name.as_deref(), self.options.pins.as_deref())
     }
 
     /// A listener where the other ranks can reach this one.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use hcomm_ops::{DType, ReduceOp, StableBuffer};
 use hcomm_planner::request::Counts;
 use hcomm_planner::{
-    BufferKind, Channel, Collective, Direction, Lane, LaneKind, Node, Plan, Request, Sink, Source, Span,
+    BufferKind, ByteRange, Channel, Collective, Direction, Lane, LaneKind, Node, Overlay, Plan, Request,
+    Sink, Source, Span,
 };
 use hcomm_transports::sim::{SimConfig, SimLink, SimNet};
 use hcomm_transports::{Key, Sent, Wire, WireConfig};
@@ -54,6 +55,8 @@ fn plan() -> Plan {
         span_chunks: 1,
         buffered: false,
         even: false,
+        overlay: Overlay::Either,
+        bytes: ByteRange::ANY,
         channels_per_pair: 1,
         channels: vec![Channel { peer: 2, direction: Direction::In, index: 0 }],
         lanes: (0..3).map(lane).collect(),

@@ -58,6 +58,12 @@ pub enum AgreementError {
         /// The name whose turn it was; "the end" after the last.
         expected: &'static str,
     },
+    /// A tuning that this rank does not take.
+    #[error("rank 0's tuning cannot be taken over: {0}")]
+    Tuning(#[from] hcomm_planner::choose::TuningError),
+    /// Pins that this rank does not take.
+    #[error("rank 0 sent the pins '{0}', which this rank cannot read; do all ranks run the same build?")]
+    Pins(String),
     /// A value that this rank does not take.
     #[error("rank 0's setting cannot be taken over: {0}")]
     Refused(#[from] SettingError),

@@ -18,7 +18,7 @@ use std::fmt::Write;
 pub use entry::{Entry, Range};
 pub use error::{AgreementError, SettingError};
 pub use table::{Settings, TABLE};
-pub use value::{AlgorithmPins, Bytes, CpuSet, DebugLevel, NameFilter, Rate, TransportChoice};
+pub use value::{AlgorithmPins, Bytes, CpuSet, DebugLevel, NameFilter, Rate, TransportChoice, TuningChoice};
 
 use crate::environment;
 

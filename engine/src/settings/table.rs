@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::entry::{Entry, Range};
-use super::value::{AlgorithmPins, Bytes, CpuSet, DebugLevel, NameFilter, Rate, TransportChoice, Value};
+use super::value::{
+    AlgorithmPins, Bytes, CpuSet, DebugLevel, NameFilter, Rate, TransportChoice, TuningChoice, Value,
+};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -60,7 +62,10 @@ settings! {
     link_rate: Rate = Rate::bytes_per_s(0), "HCOMM_LINK_RATE", Range::from_to(1000, 1000 * GIB).or_zero(), AGREED,
         "paces what a rank sends over TCP, to imitate a slower link; 0 does not pace";
     algorithm: AlgorithmPins = AlgorithmPins::default(), "HCOMM_ALGORITHM", Range::ANY, AGREED,
-        "algorithms to use in place of the planner's choice, by collective";
+        "algorithms to use in place of the planner's choice, by collective and size of the full buffer";
+    tuning: TuningChoice = TuningChoice::Auto, "HCOMM_TUNING", Range::ANY, LOCAL,
+        "a file of measured costs, as `hcomm tune` writes it; auto takes ~/.config/hcomm/tuning.toml if it is of this machine, off \
+         takes none; rank 0's holds for all";
     deterministic: bool = false, "HCOMM_DETERMINISTIC", Range::ANY, AGREED,
         "whether every reduction is the left fold over the ranks, rounded once, whatever its size and algorithm";
     deadline: Duration = Duration::from_secs(600), "HCOMM_DEADLINE", Range::from_to(MS, 30 * DAY), LOCAL,

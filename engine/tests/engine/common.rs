@@ -5,9 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use hcomm_engine::Communicator;
 use hcomm_engine::environment::{Address, Placement, Token};
 use hcomm_engine::settings::Settings;
+use hcomm_engine::{Communicator, CreateError};
 
 /// Communicators with settings as the environment would spell them.
 pub fn world_with(world: usize, settings: &[(&str, &str)]) -> Vec<Communicator> {
@@ -39,24 +39,29 @@ impl Over {
             Over::Tcp => "tcp",
         };
         let settings = Settings::from_pairs([("HCOMM_TRANSPORT", transport)]).expect("legal settings");
-        let host = own_host();
-        let connect = &|rank| {
-            let placement = Placement {
-                rank,
-                world,
-                local_rank: None,
-                local_world: None,
-                address: Address { host: host.clone(), port: 29_400 },
-                token: Token::derived(&["a test", &host]),
-                source: "by hand",
-            };
-            Communicator::connect(&placement, settings.clone()).expect("the ranks meet")
-        };
-        thread::scope(|s| {
-            let ranks: Vec<_> = (0..world).map(|rank| s.spawn(move || connect(rank))).collect();
-            ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
-        })
+        connected(&vec![settings; world]).into_iter().map(|made| made.expect("the ranks meet")).collect()
     }
+}
+
+/// What becomes of ranks that meet as processes do, each with settings of its own.
+pub fn connected(settings: &[Settings]) -> Vec<Result<Communicator, CreateError>> {
+    let (world, host) = (settings.len(), own_host());
+    let connect = &|rank: usize| {
+        let placement = Placement {
+            rank,
+            world,
+            local_rank: None,
+            local_world: None,
+            address: Address { host: host.clone(), port: 29_400 },
+            token: Token::derived(&["a test", &host]),
+            source: "by hand",
+        };
+        Communicator::connect(&placement, settings[rank].clone())
+    };
+    thread::scope(|s| {
+        let ranks: Vec<_> = (0..world).map(|rank| s.spawn(move || connect(rank))).collect();
+        ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+    })
 }
 
 /// A loopback address that nothing else on this machine listens at, so that worlds made at the same time do not meet.

@@ -3,6 +3,7 @@
 
 use half::bf16;
 use hcomm_engine::bindings::Apart;
+use hcomm_engine::settings::Settings;
 use hcomm_engine::{Communicator, Error, Refused};
 use hcomm_ops::ReduceOp;
 use hcomm_planner::choose::Candidate;
@@ -157,8 +158,13 @@ fn every_transport_gives_the_same_bits() {
 
 #[test]
 fn an_algorithm_that_cannot_is_refused_with_those_that_can() {
-    let comms = world_with(4, &[("HCOMM_ALGORITHM", "all_reduce=ring"), ("HCOMM_DETERMINISTIC", "true")]);
-    on_all(comms, |comm| {
+    let pinned = [("HCOMM_ALGORITHM", "all_reduce=ring"), ("HCOMM_DETERMINISTIC", "true")];
+    let settings = Settings::from_pairs(pinned).expect("legal settings");
+    let refused =
+        Communicator::in_process_with(4, &settings).map(|_| ()).expect_err("a ring rounds on its way");
+    assert!(refused.to_string().contains("does not fold in rank order"), "{refused}");
+    on_all(world_with(4, &[]), |comm| {
+        let comm = comm.algorithm("ring").expect("not deterministic as such").deterministic();
         let error = comm.all_reduce(&mut [1.0_f32; 8], ReduceOp::Sum).expect_err("a ring rounds on its way");
         assert!(matches!(error, Error::Refused(Refused::Plan(_))), "{error:?}");
         let text = error.to_string();

@@ -1,9 +1,12 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
+mod choice;
 mod common;
 mod deterministic;
 mod failures;
+mod imported;
 mod messages;
 mod mismatch;
+mod own_plans;
 mod plans;
 mod works;

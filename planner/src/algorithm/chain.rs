@@ -13,7 +13,7 @@ use hcomm_ops::Rank;
 
 use super::group::{ahead, behind};
 use super::tally::Tally;
-use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, accumulates_in_itself, serves_all};
+use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, is_narrow, serves_all};
 use crate::choose::Work;
 use crate::graph::Builder;
 use crate::plan::Span;
@@ -34,28 +34,28 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 
 /// Crossing a wire loses nothing, or no partial crosses one.
 fn rank_order(call: &Call<'_>) -> bool {
-    call.world == 2 || accumulates_in_itself(call.dtype)
+    call.world == 2 || !is_narrow(call.dtype)
 }
 
 fn work(call: &Call<'_>) -> Work {
     let hops = call.world - 1;
     let first = if call.collective == Collective::Broadcast { call.root } else { 0 };
-    let mut tally = Tally::in_rounds(call);
-    let mut pass = |from: Rank, to: Rank| {
+    let mut tally = Tally::new(call);
+    for place in 0..hops {
+        let (from, to) = (ahead(first, place, call.world), ahead(first, place + 1, call.world));
         tally.message(from, to, 1);
-        tally.end_round();
-    };
-    let at = |place: usize| ahead(first, place, call.world);
-    (0..hops).for_each(|place| pass(at(place), at(place + 1)));
-    match call.collective {
-        Collective::AllReduce => (0..hops).rev().for_each(|place| pass(at(place + 1), at(place))),
-        Collective::Reduce if call.root != hops => pass(hops, call.root),
-        _ => {}
+        if call.collective == Collective::AllReduce {
+            tally.message(to, from, 1);
+        }
     }
-    let work = tally.work_in_rounds(1);
     match call.collective {
-        Collective::Broadcast => work.copying(1.0),
-        _ => work.reducing(1.0, hops),
+        Collective::Broadcast => tally.work(hops, 1).copying(1.0),
+        Collective::AllReduce => tally.work(2 * hops, 1).reducing(1.0, hops),
+        _ if call.root == hops => tally.work(hops, 1).reducing(1.0, hops),
+        _ => {
+            tally.message(hops, call.root, 1);
+            tally.work(hops + 1, 1).reducing(1.0, hops)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Peer arithmetic of recursive halving in a world of any size: [`Halves`], the groups that a rank belongs to, each a half of
+//! Peer arithmetic of recursive halving in a world of any size: `halves`, the groups that a rank belongs to, each a half of
 //! the one before.
 //!
 //! A group of m ranks is halved into every other rank: the even places (one more, where m is odd) and the odd ones. Place 2i

@@ -43,7 +43,7 @@ use hcomm_ops::{DType, Rank, ReduceOp};
 use crate::choose::Work;
 use crate::graph::{Builder, Graph};
 use crate::plan::MAX_CHANNELS;
-use crate::request::{Collective, Counts, Request};
+use crate::request::{Collective, Request};
 use crate::topology::Topology;
 
 /// What the counts of a call look like to all ranks.
@@ -100,11 +100,7 @@ impl std::fmt::Display for Pair {
 impl<'a> Call<'a> {
     /// The common part of a request, on one channel.
     pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
-        let variant = match request.counts {
-            Counts::Even(_) => Variant::Even,
-            Counts::Listed(_) => Variant::Listed,
-            Counts::Local { .. } => Variant::Local,
-        };
+        let variant = request.counts.variant();
         let Request { collective, dtype, op, root, deterministic, .. } = *request;
         Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
@@ -225,9 +221,11 @@ impl Algorithm {
         if layout.even && call.variant != Variant::Even {
             return Err("needs blocks of equal length".to_owned());
         }
-        let roundings = self.work(call).roundings;
-        if call.collective.reduces() && is_eight_bit_float(call.dtype) && roundings > 1 && call.world > 1 {
-            return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
+        if call.collective.reduces() && is_eight_bit_float(call.dtype) && call.world > 1 {
+            let roundings = self.work(call).roundings;
+            if roundings > 1 {
+                return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
+            }
         }
         Ok(())
     }
@@ -260,9 +258,9 @@ pub(crate) fn is_eight_bit_float(dtype: DType) -> bool {
     matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
 }
 
-/// Whether partial results of a type lose nothing where they are stored or sent in it.
-pub(crate) fn accumulates_in_itself(dtype: DType) -> bool {
-    !matches!(dtype, DType::F16 | DType::BF16) && !is_eight_bit_float(dtype)
+/// Whether a type is folded in a wider one.
+pub(crate) fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16) || is_eight_bit_float(dtype)
 }
 
 /// For algorithms that spread nothing.

@@ -1,215 +1,133 @@
-//! Which algorithm serves a call: what each one costs, and the table that a call is looked up in.
+//! Which algorithm serves a call, with which tiles: what each one costs, and the tables that a call is looked up in.
+//!
+//! `candidate` is what there is to choose among; `work` and `amounts` say what it takes, `cost` what that costs, `tuning` what was
+//! measured; `model` puts them together. `thresholds` is the result for one `class` of call; `pin` is somebody's own choice; `fit` finds
+//! costs from measured times; `explain` shows it all.
 
+mod amounts;
+mod basis;
+mod candidate;
+mod class;
 mod cost;
 mod explain;
+mod fit;
+mod model;
+mod pin;
+mod thresholds;
+pub mod tuning;
 mod work;
 
-pub use cost::{Costs, Line, LinkCost};
+pub use amounts::{Amounts, Demand};
+pub use basis::Basis;
+pub use candidate::{AlgorithmName, Candidate, UnknownAlgorithm};
+pub use cost::{Costs, LinkCost, Prices};
 pub use explain::explain;
+pub use fit::{Sample, fit};
+pub use model::{Contender, Model, Prediction, USUAL_SLOT_BYTES};
+pub use pin::{Pin, PinError};
+pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
+pub use tuning::{Curve, LinkKind, Tuning, TuningError};
 pub use work::{PerLink, Work};
 
 use std::collections::HashMap;
 
-use hcomm_ops::{DType, ReduceOp};
-
-use crate::algorithm::{
-    ALGORITHMS, Algorithm, Call, Pair, Variant, accumulates_in_itself, is_eight_bit_float,
-};
+use crate::algorithm::Call;
+use crate::compile::{PlanError, unsupported};
+use crate::freeze::id_of;
 use crate::request::Collective;
 use crate::topology::Topology;
+use class::Class;
+use model::cheapest;
+use thresholds::Pinned;
 
-/// An algorithm and its parameters: what a call is compiled by.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    /// The algorithm.
-    pub algorithm: &'static Algorithm,
-    /// Channels that it spreads its bytes over.
-    pub channels: u8,
-    /// What it is made of, where it is made of two others.
-    pub pair: Option<Pair>,
-}
-
-impl Candidate {
-    /// All candidates of all algorithms, supported or not.
-    pub fn all() -> impl Iterator<Item = Candidate> {
-        ALGORITHMS.iter().flat_map(Candidate::of)
-    }
-
-    /// All candidates of one algorithm: every number of channels, made of every pair of its list.
-    pub fn of(algorithm: &'static Algorithm) -> impl Iterator<Item = Candidate> {
-        let none = algorithm.pairs.is_empty().then_some(None);
-        let pairs = none.into_iter().chain(algorithm.pairs.iter().copied().map(Some));
-        pairs.flat_map(move |pair| {
-            algorithm.channels.iter().map(move |channels| Candidate { algorithm, channels: *channels, pair })
-        })
-    }
-
-    /// The call as this candidate carries it out.
-    pub fn apply<'a>(&self, call: &Call<'a>) -> Call<'a> {
-        call.with_channels(self.channels).with_pair(self.pair)
-    }
-
-    /// Whether it can serve a call; the error says why not.
-    pub fn supports(&self, call: &Call<'_>) -> Result<(), String> {
-        self.algorithm.supports(&self.apply(call))
-    }
-
-    /// What it asks of the busiest rank.
-    pub fn work(&self, call: &Call<'_>) -> Work {
-        self.algorithm.work(&self.apply(call))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Candidate) -> bool {
-        let key = |c: &Candidate| (c.algorithm.name, c.channels, c.pair);
-        key(self) == key(other)
-    }
-}
-
-impl std::fmt::Display for Candidate {
-    /// As a request pins it: `ring`; `hierarchical(direct,ring)` where it is made of two; `multi_ring:2` where it has a
-    /// choice of channels.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let pair = self.pair.map_or_else(String::new, |pair| format!("({pair})"));
-        match self.algorithm.channels {
-            [_] => f.pad(&format!("{}{pair}", self.algorithm.name)),
-            _ => f.pad(&format!("{}{pair}:{}", self.algorithm.name, self.channels)),
-        }
-    }
-}
-
-/// The best candidate for every size of one class of call.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Thresholds {
-    /// (smallest bytes, candidate), ascending; the first one begins at 0.
-    steps: Vec<(u64, Candidate)>,
-}
-
-impl Thresholds {
-    /// The lower envelope of the lines, each the cost of a candidate.
-    fn envelope(lines: &[(Candidate, Line)]) -> Thresholds {
-        let key = |line: &Line| (line.fixed_ns, line.byte_ns);
-        let least = lines
-            .iter()
-            .min_by(|(_, a), (_, b)| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
-        let mut steps = Vec::new();
-        let mut best = least.map(|(candidate, line)| (0, *candidate, *line));
-        while let Some((from, candidate, line)) = best {
-            steps.push((from, candidate));
-            best = next_crossing(lines, &line, from);
-        }
-        Thresholds { steps }
-    }
-
-    /// The best candidate at so many bytes.
-    pub fn at(&self, bytes: u64) -> Option<Candidate> {
-        let after = self.steps.partition_point(|(from, _)| *from <= bytes);
-        self.steps[..after].last().map(|(_, candidate)| *candidate)
-    }
-
-    /// (smallest bytes, the candidate that is best from there on), ascending.
-    pub fn steps(&self) -> impl Iterator<Item = (u64, Candidate)> + '_ {
-        self.steps.iter().copied()
-    }
-}
-
-/// Where a line that grows more slowly first goes below this one: (bytes, candidate, line).
-fn next_crossing(lines: &[(Candidate, Line)], line: &Line, from: u64) -> Option<(u64, Candidate, Line)> {
-    let slower = lines.iter().filter(|(_, other)| other.byte_ns < line.byte_ns);
-    let crossings = slower.map(|(candidate, other)| {
-        let bytes = (other.fixed_ns - line.fixed_ns) / (line.byte_ns - other.byte_ns);
-        ((bytes.ceil() as u64).max(from + 1), *candidate, *other)
-    });
-    let order = |a: &(u64, Candidate, Line), b: &(u64, Candidate, Line)| {
-        a.0.cmp(&b.0).then(a.2.byte_ns.total_cmp(&b.2.byte_ns))
-    };
-    crossings.min_by(order).filter(|(bytes, ..)| *bytes < u64::MAX)
-}
-
-/// What a table is kept for: everything of a call, size aside, that decides which algorithms can serve it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Class {
-    collective: Collective,
-    variant: Variant,
-    precision: Precision,
-    deterministic: bool,
-}
-
-/// What storing or sending a partial result does to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Precision {
-    /// Nothing; or nothing is reduced.
-    Kept,
-    /// It is rounded.
-    Rounded,
-    /// It would be rounded too coarsely: each element may be rounded only once.
-    RoundedOnce,
-}
-
-impl Class {
-    fn of(call: &Call<'_>) -> Class {
-        let precision = match call.dtype {
-            _ if !call.collective.reduces() => Precision::Kept,
-            dtype if is_eight_bit_float(dtype) => Precision::RoundedOnce,
-            dtype if accumulates_in_itself(dtype) => Precision::Kept,
-            _ => Precision::Rounded,
-        };
-        let Call { collective, variant, deterministic, .. } = *call;
-        Class { collective, variant, precision, deterministic }
-    }
-
-    fn all() -> impl Iterator<Item = Class> {
-        let variants = [Variant::Even, Variant::Listed, Variant::Local];
-        Collective::ALL.into_iter().flat_map(move |collective| {
-            variants.into_iter().flat_map(move |variant| {
-                let precisions = [Precision::Kept, Precision::Rounded, Precision::RoundedOnce];
-                precisions.into_iter().flat_map(move |precision| {
-                    [false, true].map(|deterministic| Class { collective, variant, precision, deterministic })
-                })
-            })
-        })
-    }
-
-    /// A call of the class.
-    fn example<'a>(&self, topology: &'a Topology) -> Call<'a> {
-        Call {
-            collective: self.collective,
-            dtype: match self.precision {
-                Precision::Kept => DType::F32,
-                Precision::Rounded => DType::BF16,
-                Precision::RoundedOnce => DType::F8E4M3,
-            },
-            op: ReduceOp::Sum,
-            root: 0,
-            variant: self.variant,
-            world: topology.world(),
-            topology,
-            deterministic: self.deterministic,
-            channels: 1,
-            pair: None,
-        }
-    }
-}
-
-/// For every class of call, which algorithm is best from how many bytes on. Computed once per communicator, from what
-/// all ranks know; a lookup is a binary search.
+/// For every class of call, which candidate is best from how many bytes on. Computed once per communicator, from what all ranks
+/// know; a lookup is a binary search.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    costs: Costs,
+    model: Model,
+    /// Those that count here, the first that covers a size before the others.
+    pins: Vec<Pin>,
+    /// Inherited ones that this communicator cannot follow, and why.
+    set_aside: Vec<PinError>,
+    /// Where costs and measurements come from.
+    source: String,
     tables: HashMap<Class, Thresholds>,
 }
 
 impl Choice {
-    /// Scores every algorithm for every class of call.
+    /// By given costs alone, for slots of the usual size.
     pub fn new(topology: &Topology, costs: Costs) -> Choice {
-        let table = |class: Class| (class, Thresholds::envelope(&scored(&class.example(topology), &costs)));
-        Choice { costs, tables: Class::all().map(table).collect() }
+        let model = Model::new(costs, USUAL_SLOT_BYTES, true);
+        let tables = tables(topology, &model, &[]);
+        Choice { model, pins: Vec::new(), set_aside: Vec::new(), source: "given costs".to_owned(), tables }
     }
 
-    /// The best algorithm for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
+    /// By all that is given.
+    ///
+    /// # Errors
+    /// Where a pin names no algorithm, or one that cannot serve its collective here, unless it is inherited.
+    pub fn with(topology: &Topology, basis: &Basis) -> Result<Choice, PinError> {
+        let (mut pins, mut set_aside) = (Vec::new(), Vec::new());
+        for (pin, is_inherited) in basis.pins_for(topology.world()) {
+            match check(&pin, topology, basis.deterministic) {
+                Ok(()) => pins.push(pin),
+                Err(error) if is_inherited => set_aside.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let model = basis.model(topology);
+        let tables = tables(topology, &model, &pins);
+        Ok(Choice { model, pins, set_aside, source: basis.source.clone(), tables })
+    }
+
+    /// The best candidate for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
     pub fn pick(&self, call: &Call<'_>, bytes: Option<u64>) -> Option<Candidate> {
-        self.thresholds(call)?.at(bytes.unwrap_or(0))
+        let step = self.thresholds(call)?.at(bytes.unwrap_or(0));
+        // The table is for calls of its class whose root is rank 0; few algorithms serve other roots less well.
+        step.map(|step| step.candidate).filter(|candidate| candidate.supports(call).is_ok()).or_else(|| {
+            let able = Candidate::all().filter(|candidate| candidate.supports(call).is_ok());
+            let tiles = self.model.tiles();
+            self.cheapest(able.flat_map(|c| tiles.iter().map(move |tile| c.with_tile(*tile))), call, bytes)
+        })
+    }
+
+    /// The cheapest of those that a name leaves open.
+    ///
+    /// # Errors
+    /// Where there is no such algorithm, or it cannot serve the call.
+    pub fn pick_named(
+        &self,
+        name: &str,
+        call: &Call<'_>,
+        bytes: Option<u64>,
+    ) -> Result<Candidate, PlanError> {
+        let named: Vec<Candidate> = AlgorithmName::parse(name)?.candidates(self.model.tiles()).collect();
+        let able = named.iter().copied().filter(|candidate| candidate.supports(call).is_ok());
+        self.cheapest(able, call, bytes).ok_or_else(|| refusal(name, named.first(), call))
+    }
+
+    /// Most bytes of one message in a call by a plan of that name and id: what a call that gets this plan by itself has, where there
+    /// is one.
+    pub fn tile_bytes(&self, (name, id): (&str, u64), call: &Call<'_>, bytes: Option<u64>) -> u64 {
+        let Ok(name) = AlgorithmName::parse(name) else { return Candidate::WHOLE_SLOT };
+        let is_plan = |candidate: &Candidate| {
+            candidate.supports(call).is_ok() && id_of(candidate.algorithm, &candidate.apply(call)) == id
+        };
+        let same = name.candidates(self.model.tiles()).filter(is_plan);
+        self.cheapest(same, call, bytes).map_or(Candidate::WHOLE_SLOT, |candidate| candidate.tile_bytes)
+    }
+
+    /// The cheapest of some candidates that can serve a call.
+    fn cheapest(
+        &self,
+        able: impl Iterator<Item = Candidate>,
+        call: &Call<'_>,
+        bytes: Option<u64>,
+    ) -> Option<Candidate> {
+        let contenders: Vec<Contender<'_>> = able.map(|able| self.model.contender(able, call)).collect();
+        let at = compared_at(bytes.unwrap_or(0));
+        let cheapest = cheapest(&contenders, |contender| contender.predict(at).time_ns());
+        cheapest.map(|contender| contender.candidate)
     }
 
     /// The table for calls like this one.
@@ -217,62 +135,102 @@ impl Choice {
         self.tables.get(&Class::of(call))
     }
 
-    /// What it was computed from.
+    /// What predicts the times.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What things cost.
     pub fn costs(&self) -> &Costs {
-        &self.costs
+        self.model.costs()
+    }
+
+    /// The pins that count here.
+    pub fn pins(&self) -> &[Pin] {
+        &self.pins
+    }
+
+    /// Inherited pins that this communicator cannot follow.
+    pub fn set_aside(&self) -> &[PinError] {
+        &self.set_aside
+    }
+
+    /// Where costs and measurements come from.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 }
 
-/// The cost of every candidate that supports a call.
-fn scored(call: &Call<'_>, costs: &Costs) -> Vec<(Candidate, Line)> {
-    let able = Candidate::all().filter(|candidate| candidate.supports(call).is_ok());
-    able.map(|candidate| (candidate, costs.line(&candidate.work(call)))).collect()
+/// Whether a pin can be followed at all: by plain calls.
+///
+/// # Errors
+/// Where it names no algorithm, or one that cannot serve its collective.
+pub fn check(pin: &Pin, topology: &Topology, deterministic: bool) -> Result<(), PinError> {
+    let failed = |cause: PlanError| PinError { pin: pin.clone(), cause };
+    let named: Vec<Candidate> =
+        pin.name().map_err(|error| failed(error.into()))?.candidates(&[Candidate::WHOLE_SLOT]).collect();
+    let call = Class::plain(pin.collective).deterministic(deterministic).example(topology);
+    // A world of one moves nothing, by whatever name.
+    let is_able = topology.world() == 1 || named.iter().any(|candidate| candidate.supports(&call).is_ok());
+    if is_able { Ok(()) } else { Err(failed(refusal(&pin.algorithm, named.first(), &call))) }
+}
+
+/// Why none that a name leaves open can serve a call.
+fn refusal(name: &str, first: Option<&Candidate>, call: &Call<'_>) -> PlanError {
+    let reason = first.and_then(|candidate| candidate.supports(call).err()).unwrap_or_default();
+    unsupported(call, format!(" by '{name}'"), format!("it {reason}"))
+}
+
+fn tables(topology: &Topology, model: &Model, pins: &[Pin]) -> HashMap<Class, Thresholds> {
+    Collective::ALL.into_iter().flat_map(|collective| tables_of(collective, topology, model, pins)).collect()
+}
+
+/// The tables of all classes of one collective. Classes that the same candidates serve have the same.
+fn tables_of(
+    collective: Collective,
+    topology: &Topology,
+    model: &Model,
+    pins: &[Pin],
+) -> Vec<(Class, Thresholds)> {
+    let mut demands: Vec<(Candidate, Option<Demand>)> = Candidate::all()
+        .filter(|c| c.algorithm.collectives.contains(&collective))
+        .map(|c| (c, None))
+        .collect();
+    let mut done: Vec<(Vec<bool>, Thresholds)> = Vec::new();
+    let mut tables = Vec::new();
+    for class in Class::all(collective) {
+        let call = class.example(topology);
+        let able: Vec<bool> =
+            demands.iter().map(|(candidate, _)| candidate.supports(&call).is_ok()).collect();
+        let pinned = pinned(pins, &call, model);
+        if let Some((_, same)) = done.iter().find(|(others, _)| *others == able && pinned.is_empty()) {
+            tables.push((class, same.clone()));
+            continue;
+        }
+        let mut contenders = Vec::new();
+        for ((candidate, demand), _) in demands.iter_mut().zip(&able).filter(|(_, is_able)| **is_able) {
+            let demand = *demand.get_or_insert_with(|| Demand::new(candidate, &call));
+            let tiles = model.tiles().iter().map(|tile| candidate.with_tile(*tile));
+            contenders.extend(tiles.map(|candidate| model.contender_of(candidate, collective, demand)));
+        }
+        let table = Thresholds::new(&contenders, &pinned);
+        done.push((able, table.clone()));
+        tables.push((class, table));
+    }
+    tables
+}
+
+/// The pins of a collective, with what each of them leaves open that can serve the call.
+fn pinned<'a>(pins: &'a [Pin], call: &Call<'_>, model: &'a Model) -> Vec<Pinned<'a>> {
+    let own = pins.iter().enumerate().filter(|(_, pin)| pin.collective == call.collective);
+    let pinned = own.filter_map(|(index, pin)| {
+        let named = pin.name().ok()?.candidates(model.tiles());
+        let able = named.filter(|candidate| candidate.supports(call).is_ok());
+        let contenders = able.map(|candidate| model.contender(candidate, call)).collect();
+        Some(Pinned { index, pin, contenders })
+    });
+    pinned.collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_gives_the_cheapest_algorithm_at_every_size() {
-        for topology in [Topology::single_host(2), Topology::single_host(8), Topology::hosts(4, 8)] {
-            for costs in [Costs::shm(), Costs::tcp()] {
-                let choice = Choice::new(&topology, costs);
-                for class in Class::all() {
-                    let call = class.example(&topology);
-                    check_minimal(&choice, &call, &scored(&call, &costs));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_chosen_serves_every_call_of_its_class() {
-        for topology in [Topology::single_host(3), Topology::single_host(4), Topology::hosts(2, 3)] {
-            let choice = Choice::new(&topology, Costs::shm());
-            for class in Class::all() {
-                let example = class.example(&topology);
-                let roots = if example.collective.is_rooted() { topology.world() } else { 1 };
-                for (root, dtype) in (0..roots).flat_map(|root| DType::ALL.map(|dtype| (root, dtype))) {
-                    let call = Call { root, dtype, ..example };
-                    for bytes in (0..40).map(|shift| 1 << shift) {
-                        let Some(chosen) = choice.pick(&call, Some(bytes)) else { continue };
-                        assert_eq!(chosen.supports(&call), Ok(()), "{chosen} for {call}, root {root}");
-                    }
-                }
-            }
-        }
-    }
-
-    fn check_minimal(choice: &Choice, call: &Call<'_>, lines: &[(Candidate, Line)]) {
-        for shift in 0..40 {
-            let bytes = (1_u64 << shift) - 1;
-            let least = lines.iter().map(|(_, line)| line.at(bytes)).reduce(f64::min);
-            let picked = choice.pick(call, Some(bytes)).map(|c| choice.costs().line(&c.work(call)).at(bytes));
-            match (least, picked) {
-                (Some(least), Some(picked)) => assert!(picked <= least * 1.000_001 + 1.0, "{call} {bytes}"),
-                (least, picked) => assert_eq!(least, picked, "{call}"),
-            }
-        }
-    }
-}
+mod tests;

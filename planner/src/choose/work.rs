@@ -20,6 +20,14 @@ impl PerLink {
         }
     }
 
+    /// Replaces the amount of one class.
+    pub fn set(&mut self, class: LinkClass, amount: f64) {
+        match class {
+            LinkClass::Local => self.local = amount,
+            LinkClass::Remote => self.remote = amount,
+        }
+    }
+
     /// Both together.
     pub fn and(self, other: PerLink) -> PerLink {
         PerLink { local: self.local + other.local, remote: self.remote + other.remote }

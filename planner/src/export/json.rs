@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::verify::{VerifyError, check_slice};
 
 /// The version that is written, and the only one read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Why a text is no plan.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,5 @@
-//! Plans for people and other programs: text, DOT, SVG, a page for the browser, and JSON. Each takes one slice or several joined.
+//! Plans for people and other programs: text, DOT, SVG, a page for the browser, JSON, and MSCCL's XML. Each takes one slice or several joined;
+//! the last takes all.
 
 mod dot;
 mod drawing;
@@ -7,6 +8,7 @@ mod html;
 mod joined;
 pub mod json;
 mod labels;
+mod msccl;
 mod route;
 mod svg;
 #[cfg(test)]
@@ -17,5 +19,6 @@ pub(crate) mod words;
 pub use crate::sizing::Sizing;
 pub use dot::dot;
 pub use drawing::Drawing;
+pub use msccl::{ExportError, to_msccl};
 pub use svg::svg;
 pub use text::text;

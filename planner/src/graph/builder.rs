@@ -38,7 +38,17 @@ impl Builder {
         let teams = vec![Team { members: world as u64, completes: true }];
         let ops = StableDiGraph::new();
         Builder {
-            graph: Graph { ops, collective, world, rank, parts, teams, blocks, scratch: Vec::new() },
+            graph: Graph {
+                ops,
+                collective,
+                world,
+                rank,
+                parts,
+                teams,
+                blocks,
+                scratch: Vec::new(),
+                homes: Vec::new(),
+            },
             hazards: Hazards::new(collective, rank, parts, blocks),
             last_on: Map::default(),
             frames: Vec::new(),
@@ -73,6 +83,12 @@ impl Builder {
         let chunk = |at: u32| Span::new(BufferKind::Scratch, first + at * each, each);
         frame.scratch.extend((0..like.count).map(chunk));
         Span::new(BufferKind::Scratch, own, like.count)
+    }
+
+    /// Fresh scratch for one value of the program's place `home`. Chunks that are written at once follow one another.
+    pub fn scratch_for(&mut self, home: Option<u32>, like: Span) {
+        let span = self.scratch(like);
+        self.graph.homes[span.first as usize] = home;
     }
 
     /// Scratch of `count` chunks, each as long as the one chunk `like`.
@@ -204,6 +220,7 @@ impl Builder {
                 buffer => Span::new(buffer, chunk, 1),
             };
             self.graph.scratch.push(one);
+            self.graph.homes.push(None);
             self.hazards.add_scratch();
         }
     }

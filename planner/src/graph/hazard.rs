@@ -32,7 +32,7 @@ impl Place {
 
 /// The history of every chunk of one rank.
 #[derive(Clone, Debug)]
-pub(super) struct Hazards {
+pub(crate) struct Hazards {
     /// Output, then input, then scratch.
     places: Vec<Place>,
     outputs: u32,

@@ -9,6 +9,7 @@ mod hazard;
 
 pub(crate) use builder::Builder;
 pub(crate) use frame::Frame;
+pub(crate) use hazard::Hazards;
 
 use hcomm_ops::Rank;
 use petgraph::Direction::{Incoming, Outgoing};
@@ -186,6 +187,9 @@ pub(crate) struct Graph {
     pub blocks: BlockCounts,
     /// For each scratch chunk, the input or output chunk whose size it has.
     pub scratch: Vec<Span>,
+    /// For each scratch chunk, the place of the program that it is a value of, if it has one: later values of a place may lie
+    /// where earlier ones lay.
+    pub homes: Vec<Option<u32>>,
 }
 
 impl Graph {
@@ -242,7 +246,7 @@ impl Graph {
     }
 
     /// Adds an edge, or a reason to the one that exists.
-    fn join(&mut self, before: NodeIndex, after: NodeIndex, hazard: Hazard) {
+    pub fn join(&mut self, before: NodeIndex, after: NodeIndex, hazard: Hazard) {
         match self.ops.find_edge(before, after) {
             Some(edge) => self.ops[edge] = self.ops[edge].and(hazard),
             None => {

@@ -5,6 +5,7 @@
 mod fuse;
 mod mark;
 mod place;
+mod reuse;
 mod scratch;
 mod thin;
 
@@ -16,7 +17,6 @@ use crate::topology::Topology;
 /// One entry of the list.
 pub(crate) struct Pass {
     /// What it does, in one word.
-    #[allow(dead_code, reason = "read by tests")]
     pub name: &'static str,
     pub run: fn(&mut Graph, &Topology, &mut Placement),
 }
@@ -25,6 +25,7 @@ pub(crate) struct Pass {
 pub(crate) static PASSES: &[Pass] = &[
     Pass { name: "mark", run: |graph, _, _| mark::mark(graph) },
     Pass { name: "fuse", run: |graph, topology, _| fuse::fuse(graph, topology) },
+    Pass { name: "reuse", run: |graph, _, _| reuse::reuse(graph) },
     Pass { name: "scratch", run: |graph, _, _| scratch::compact(graph) },
     Pass { name: "place", run: place::place },
     Pass { name: "thin", run: |graph, _, _| thin::thin(graph) },
@@ -41,8 +42,18 @@ pub(crate) struct Placement {
 
 /// Runs every pass.
 pub(crate) fn run_all(graph: &mut Graph, topology: &Topology) -> Placement {
+    run(graph, topology, |_| true)
+}
+
+/// Runs every pass but `fuse`. What is left runs as the program says, operation by operation; fused, it might not: what one
+/// operation waits for, all that it is fused with wait for.
+pub(crate) fn run_unfused(graph: &mut Graph, topology: &Topology) -> Placement {
+    run(graph, topology, |pass| pass.name != "fuse")
+}
+
+fn run(graph: &mut Graph, topology: &Topology, wanted: impl Fn(&Pass) -> bool) -> Placement {
     let mut placement = Placement::default();
-    for pass in PASSES {
+    for pass in PASSES.iter().filter(|pass| wanted(pass)) {
         (pass.run)(graph, topology, &mut placement);
     }
     placement

@@ -6,7 +6,8 @@ use crate::shape::BufferKind;
 
 pub(super) fn compact(graph: &mut Graph) {
     for at in graph.program() {
-        let extent = graph.ops[at].spans().next().unwrap_or(graph.ops[at].extent);
+        let op = &graph.ops[at];
+        let extent = op.spans().next().or_else(|| graph.like(op.extent)).unwrap_or(op.extent);
         graph.ops[at].extent = extent;
     }
     let mut used = vec![false; graph.scratch.len()];
@@ -23,6 +24,15 @@ pub(super) fn compact(graph: &mut Graph) {
             Some(number)
         })
         .collect();
+    renumber(graph, &numbers);
+    let mut keep = used.iter();
+    graph.scratch.retain(|_| *keep.next().expect("one flag per chunk"));
+    let mut keep = used.iter();
+    graph.homes.retain(|_| *keep.next().expect("one flag per chunk"));
+}
+
+/// Gives every scratch chunk another number. The chunks of a span stay side by side.
+pub(super) fn renumber(graph: &mut Graph, numbers: &[u32]) {
     let renumbered = |span: Span| match span.buffer {
         BufferKind::Scratch => Span { first: numbers[span.first as usize], ..span },
         _ => span,
@@ -40,6 +50,4 @@ pub(super) fn compact(graph: &mut Graph) {
             }
         }
     }
-    let mut keep = used.iter();
-    graph.scratch.retain(|_| *keep.next().expect("one flag per chunk"));
 }

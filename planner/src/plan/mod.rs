@@ -8,6 +8,10 @@
 //! a copy), and stores the result in sinks (local spans, outgoing messages). Send, receive, copy, reduce and every fused form
 //! are this node with different sources and sinks; [`Plan::kind_of`] gives the familiar name.
 
+mod fit;
+
+pub use fit::{ByteRange, Overlay};
+
 use std::ops::Range;
 
 use hcomm_ops::Rank;
@@ -202,7 +206,7 @@ pub struct Plan {
     /// call's fingerprint.
     pub id: u64,
     /// Chunks that each block of input and output is split into. In place, input and output chunks coincide as
-    /// [`crate::shape::alias`] says; the plan is right in place and out of place alike.
+    /// [`crate::shape::alias`] says.
     pub parts: u32,
     /// For each scratch chunk, the input or output chunk (`count` 1) whose size it has.
     pub scratch: Vec<Span>,
@@ -212,6 +216,10 @@ pub struct Plan {
     pub buffered: bool,
     /// Right only where all blocks are equally long.
     pub even: bool,
+    /// Whether it is right in place, apart, or both.
+    pub overlay: Overlay,
+    /// The sizes that it is meant for.
+    pub bytes: ByteRange,
     /// The most channels that any pair of ranks has in one direction: every channel's index is below it, in all slices.
     pub channels_per_pair: u8,
     /// The ends this rank holds.

@@ -12,8 +12,8 @@ use hcomm_ops::{DType, ReduceOp};
 
 /// Costs that are easy to add up.
 const ROUND: Costs = Costs {
-    local: LinkCost { latency_ns: 100.0, message_ns: 10.0, byte_ns: 1.0 },
-    remote: LinkCost { latency_ns: 1000.0, message_ns: 20.0, byte_ns: 2.0 },
+    local: LinkCost { latency_ns: 100.0, message_ns: 10.0, wait_ns: 0.0, byte_ns: 1.0 },
+    remote: LinkCost { latency_ns: 1000.0, message_ns: 20.0, wait_ns: 0.0, byte_ns: 2.0 },
     reduce_byte_ns: 0.5,
     copy_byte_ns: 0.25,
 };

@@ -25,6 +25,9 @@ pub struct HostFile {
     /// Processor sockets; 1 if left out.
     #[serde(default = "one")]
     pub sockets: u32,
+    /// Processors that its ranks may use; enough for all of them if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<std::num::NonZeroUsize>,
     /// The ranks that run on it.
     pub ranks: Vec<RankFile>,
     /// Its GPUs.
@@ -168,7 +171,9 @@ impl Topology {
         }
         let places = reading.places_in_order()?;
         let names = file.hosts.iter().map(|h| h.name.clone()).collect();
-        Ok(Topology::assemble(names, places, reading.gpus, reading.nics))
+        let topology = Topology::assemble(names, places, reading.gpus, reading.nics);
+        let crowds = file.hosts.iter().filter_map(|host| Some((host.ranks.len(), host.processors?.get())));
+        Ok(crowds.fold(topology, |topology, (ranks, processors)| topology.with_crowd(ranks, processors)))
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Topology {
     places: Vec<Place>,
     gpus: Vec<Device>,
     nics: Vec<Device>,
+    /// On the machine that has most; 1 where every rank has a processor.
+    ranks_per_processor: f64,
 }
 
 impl Topology {
@@ -81,7 +83,18 @@ impl Topology {
         for (rank, place) in places.iter().enumerate() {
             members[place.host].push(rank);
         }
-        Topology { hosts, members, places, gpus, nics }
+        Topology { hosts, members, places, gpus, nics, ranks_per_processor: 1.0 }
+    }
+
+    /// The same, where a machine has so many ranks on so many processors, unless another has more ranks for each of its own.
+    pub fn with_crowd(self, ranks: usize, processors: usize) -> Topology {
+        let ratio = ranks as f64 / processors.max(1) as f64;
+        Topology { ranks_per_processor: self.ranks_per_processor.max(ratio), ..self }
+    }
+
+    /// Ranks per processor of the machine that has most; 1 where every rank has a processor.
+    pub fn ranks_per_processor(&self) -> f64 {
+        self.ranks_per_processor
     }
 
     /// Ranks.
@@ -139,5 +152,13 @@ mod tests {
         assert_eq!(topology.link(0, 1), LinkClass::Remote);
         assert_eq!(topology.uniform_host_size(), None);
         assert_eq!(Topology::hosts(2, 4).uniform_host_size(), Some(4));
+    }
+
+    #[test]
+    fn the_most_crowded_machine_counts() {
+        let topology = Topology::hosts(2, 4);
+        assert_eq!(topology.ranks_per_processor(), 1.0);
+        let topology = topology.with_crowd(4, 2).with_crowd(4, 8).with_crowd(4, 0);
+        assert_eq!(topology.ranks_per_processor(), 4.0);
     }
 }

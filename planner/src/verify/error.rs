@@ -162,7 +162,7 @@ pub enum VerifyError {
         what: String,
     },
     /// An output chunk that ends with something else than it should.
-    #[error("output chunk {chunk} of rank {rank} is {found}, expected {expected}{mode}; by {chain}", mode = in_place_words(*in_place))]
+    #[error("output chunk {chunk} of rank {rank} is {found}, expected {expected}{mode}{by}", mode = in_place_words(*in_place), by = by_words(chain))]
     WrongResult {
         /// Whose output.
         rank: Rank,
@@ -199,6 +199,34 @@ pub enum VerifyError {
         /// What is wrong.
         what: String,
     },
+}
+
+impl VerifyError {
+    /// The nodes that show it, in the order in which the text names them.
+    pub fn nodes(&self) -> Vec<&At> {
+        match self {
+            VerifyError::MessageSize { sender: a, receiver: b, .. }
+            | VerifyError::Race { first: a, second: b, .. }
+            | VerifyError::OverwrittenInUse { writer: a, reader: b, .. } => vec![a, b],
+            VerifyError::SelfOverlap { at, .. }
+            | VerifyError::ReadsNothing { at, .. }
+            | VerifyError::MixedFold { at, .. }
+            | VerifyError::WrongMark { at, .. } => vec![at],
+            VerifyError::Cycle(chain)
+            | VerifyError::NeedsCopying(chain)
+            | VerifyError::Deadlock { chain, .. }
+            | VerifyError::DoubleCount { chain, .. }
+            | VerifyError::WrongResult { chain, .. } => chain.0.iter().map(|(at, _)| at).collect(),
+            VerifyError::Slices(_)
+            | VerifyError::Malformed { .. }
+            | VerifyError::Unmatched { .. }
+            | VerifyError::OrderDiffers { .. } => Vec::new(),
+        }
+    }
+}
+
+fn by_words(chain: &Chain) -> String {
+    if chain.0.is_empty() { String::new() } else { format!("; by {chain}") }
 }
 
 fn in_place_words(in_place: bool) -> &'static str {

@@ -10,7 +10,12 @@ const BLOCKS: [Collective; 3] = [Collective::AllGather, Collective::ReduceScatte
 
 fn hierarchical(first: &'static str, second: &'static str) -> Candidate {
     let algorithm = Algorithm::named("hierarchical").expect("a registered algorithm");
-    Candidate { algorithm, channels: 1, pair: Some(Pair { first, second }) }
+    Candidate {
+        algorithm,
+        channels: 1,
+        pair: Some(Pair { first, second }),
+        tile_bytes: Candidate::WHOLE_SLOT,
+    }
 }
 
 #[test]

@@ -3,8 +3,10 @@
 //! In this order: each slice makes sense (`structure`); sends match receives in number, order and size (`joined`); the graph is
 //! acyclic, and does not deadlock in depth + 1 tiles at the channels' real depth, neither where a send is done as soon as it
 //! is copied nor where only once it is received (`order`); nothing is touched in two orders (`race`); every output chunk is
-//! the right expression, the same one on all ranks of an all_reduce (`result`), in place and not.
+//! the right expression, the same one on all ranks of an all_reduce (`result`): in place and apart, where the plan says it is
+//! right so.
 
+mod before;
 mod error;
 mod expression;
 #[cfg(test)]
@@ -22,12 +24,15 @@ mod tests;
 #[cfg(test)]
 mod work_tests;
 
+pub(crate) use before::Before;
 pub use error::{At, Chain, VerifyError};
+
+use hcomm_ops::Rank;
 
 use joined::Joined;
 use order::{Rules, run};
 
-use crate::plan::Plan;
+use crate::plan::{NodeId, Plan};
 
 /// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
 /// be run or drawn without a panic; only [`verify`] shows that it does what it should.
@@ -45,6 +50,21 @@ pub fn check_slice(plan: &Plan) -> Result<(), VerifyError> {
 pub(crate) fn join(plans: &[Plan]) -> Result<Joined<'_>, VerifyError> {
     structure::check(plans)?;
     Joined::new(plans)
+}
+
+/// Every node of all ranks in an order in which they can be carried out one by one, each channel holding `depth` messages.
+///
+/// # Errors
+/// As [`join`], and where there is no such order.
+pub(crate) fn program_order(plans: &[Plan], depth: usize) -> Result<Vec<(Rank, NodeId)>, VerifyError> {
+    let joined = join(plans)?;
+    let order = run(&joined, Rules { tiles: 1, depth, late: false })
+        .map_err(|chain| VerifyError::Deadlock { depth, chain })?;
+    let node = |at| {
+        let rank = joined.rank(at);
+        (rank, (at - joined.base[rank]) as NodeId)
+    };
+    Ok(order.into_iter().map(node).collect())
 }
 
 /// What was proved.
@@ -83,14 +103,15 @@ pub fn verify(plans: &[Plan], depth: usize) -> Result<Verified, VerifyError> {
     let real = Rules { tiles: depth + 1, depth, late: false };
     run(&joined, real).map_err(|chain| VerifyError::Deadlock { depth, chain })?;
     let late = run(&joined, Rules { late: true, ..real });
-    let needs_copying = late.is_err();
-    if let (Err(chain), false) = (late, plans[0].buffered) {
-        return Err(VerifyError::NeedsCopying(chain));
+    let buffered = plans[0].buffered;
+    if let (Err(chain), false) = (&late, buffered) {
+        return Err(VerifyError::NeedsCopying(chain.clone()));
     }
-    race::check(&joined, &order)?;
+    race::check(&joined, &order, buffered)?;
+    let needs_copying = buffered && (late.is_err() || race::check(&joined, &order, false).is_err());
     let mut fold_order = FoldOrder::AtOnce;
-    for in_place in [false, true] {
-        fold_order = fold_order.min(result::check(&joined, &order, in_place)?);
+    for in_place in plans[0].overlay.modes() {
+        fold_order = fold_order.min(result::check(&joined, &order, *in_place)?);
     }
     let (nodes, messages) = (joined.links.len(), joined.messages.len());
     Ok(Verified { nodes, messages, needs_copying, order: fold_order })

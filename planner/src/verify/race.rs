@@ -1,26 +1,28 @@
 //! No two nodes touch a chunk in no given order when one of them writes; and none overwrites what is lent to a peer.
 //!
-//! Both with input and output apart and with them in place. Only nodes of one tile can meet in a chunk, so one
-//! tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
+//! Both with input and output apart and with them in place, where the plan says it is right so. Only nodes of one tile
+//! can meet in a chunk, so one tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
 //! where those do not say, the messages of all ranks are followed.
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::before::Before;
 use super::error::VerifyError;
 use super::joined::{Global, Joined};
 use super::places::{Place, Places};
 use crate::plan::{Plan, Sink, Source};
 
-pub(super) fn check(joined: &Joined<'_>, order: &[Global]) -> Result<(), VerifyError> {
+/// Where `copied`, what is sent is no longer read once its node has been issued.
+pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Result<(), VerifyError> {
     let mut turns = vec![0; order.len()];
     order.iter().enumerate().for_each(|(turn, at)| turns[*at] = turn);
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
         let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
-        let before = Before::new(joined, base, plan.nodes.len(), mine);
-        for in_place in [false, true] {
+        let before = before(joined, base, plan.nodes.len(), mine);
+        for in_place in plan.overlay.modes().iter().copied() {
             let places = Places::new(plan, in_place);
-            Races { joined, plan, base, before: &before, turns: &turns, places, in_place }.check()?;
+            Races { joined, plan, base, before: &before, turns: &turns, places, in_place, copied }.check()?;
         }
     }
     Ok(())
@@ -42,6 +44,7 @@ struct Races<'r, 'a> {
     turns: &'r [usize],
     places: Places,
     in_place: bool,
+    copied: bool,
 }
 
 impl Races<'_, '_> {
@@ -50,11 +53,25 @@ impl Races<'_, '_> {
         for node in 0..self.plan.nodes.len() {
             self.touch(node, &mut touches)?;
         }
-        for (place, touching) in &touches {
-            for (i, a) in touching.iter().enumerate() {
-                for b in touching[i + 1..].iter().filter(|b| b.node != a.node && (a.writes || b.writes)) {
-                    self.ordered(*place, *a, *b)?;
-                }
+        for (place, mut touching) in touches {
+            touching.sort_by_key(|touch| self.turns[self.base + touch.node]);
+            self.check_place(place, &touching)?;
+        }
+        Ok(())
+    }
+
+    /// Who touches a place, in an order of issue: each against the last write before it, and a write against the reads since that. Who is
+    /// ordered with those is so with all before them.
+    fn check_place(&self, place: Place, touching: &[Touch]) -> Result<(), VerifyError> {
+        let (mut last_write, mut reads): (Option<Touch>, Vec<Touch>) = (None, Vec::new());
+        for touch in touching {
+            let read = if touch.writes { std::mem::take(&mut reads) } else { Vec::new() };
+            for earlier in last_write.iter().chain(&read).filter(|earlier| earlier.node != touch.node) {
+                self.ordered(place, *earlier, *touch)?;
+            }
+            match touch.writes {
+                true => last_write = Some(*touch),
+                false => reads.push(*touch),
             }
         }
         Ok(())
@@ -99,19 +116,20 @@ impl Races<'_, '_> {
         }
     }
 
-    fn ordered(&self, place: Place, a: Touch, b: Touch) -> Result<(), VerifyError> {
-        if self.comes_first(a, b) || self.comes_first(b, a) {
+    /// `first` may be issued before `then`; whether it must have finished with the place by then.
+    fn ordered(&self, place: Place, first: Touch, then: Touch) -> Result<(), VerifyError> {
+        if self.comes_first(first, then) {
             return Ok(());
         }
         let at = |touch: Touch| self.joined.at(self.base + touch.node);
         let (chunk, in_place) = (place.to_string(), self.in_place);
-        let lent = |first: Touch, then: Touch| then.writes && self.issued_first(first, then);
-        let (first, second) = (at(a), at(b));
-        Err(match (lent(a, b), lent(b, a)) {
-            (true, _) => VerifyError::OverwrittenInUse { reader: first, writer: second, chunk, in_place },
-            (_, true) => VerifyError::OverwrittenInUse { reader: second, writer: first, chunk, in_place },
-            _ => VerifyError::Race { first, second, chunk, in_place },
-        })
+        if then.writes && self.issued_first(first, then) {
+            let (reader, writer) = (at(first), at(then));
+            return Err(VerifyError::OverwrittenInUse { reader, writer, chunk, in_place });
+        }
+        let (first, second) =
+            if first.node < then.node { (at(first), at(then)) } else { (at(then), at(first)) };
+        Err(VerifyError::Race { first, second, chunk, in_place })
     }
 
     /// Whether `first` has finished with the place, as far as `then` minds, before `then` is issued.
@@ -120,7 +138,7 @@ impl Races<'_, '_> {
             return self.issued_first(first, then);
         }
         let (a, b) = (first.node, then.node);
-        if self.plan.buffered || !self.joined.links[self.base + a].lends {
+        if self.copied || !self.joined.links[self.base + a].lends {
             return self.issued_first(first, then);
         }
         self.before.done(a, b) || self.received_first(first, then)
@@ -142,47 +160,19 @@ impl Races<'_, '_> {
     }
 }
 
-/// What lanes and edges of one rank say: for each node, which others are issued and done before it is issued.
-struct Before {
-    words: usize,
-    issued: Vec<u64>,
-    done: Vec<u64>,
-}
-
-impl Before {
-    fn new(joined: &Joined<'_>, base: Global, nodes: usize, order: impl Iterator<Item = Global>) -> Before {
-        let words = nodes.div_ceil(64);
-        let mut before = Before { words, issued: vec![0; nodes * words], done: vec![0; nodes * words] };
-        for at in order {
-            let links = &joined.links[at];
-            if at > joined.lanes[links.lane].start {
-                before.follow(at - base, at - 1 - base, !joined.links[at - 1].lends);
-            }
-            for dep in &links.deps {
-                before.follow(at - base, dep - base, true);
-            }
+/// What lanes and edges say of a rank's nodes, which `order` gives in an order that they allow.
+fn before(joined: &Joined<'_>, base: Global, nodes: usize, order: impl Iterator<Item = Global>) -> Before {
+    let mut before = Before::new(nodes);
+    for at in order {
+        let links = &joined.links[at];
+        if at > joined.lanes[links.lane].start {
+            before.follow(at - base, at - 1 - base, !joined.links[at - 1].lends);
         }
-        before
-    }
-
-    fn follow(&mut self, at: usize, earlier: usize, is_done: bool) {
-        for word in 0..self.words {
-            self.issued[at * self.words + word] |= self.issued[earlier * self.words + word];
-            self.done[at * self.words + word] |= self.done[earlier * self.words + word];
-        }
-        self.issued[at * self.words + earlier / 64] |= 1 << (earlier % 64);
-        if is_done {
-            self.done[at * self.words + earlier / 64] |= 1 << (earlier % 64);
+        for dep in &links.deps {
+            before.follow(at - base, dep - base, true);
         }
     }
-
-    fn issued(&self, earlier: usize, at: usize) -> bool {
-        self.issued[at * self.words + earlier / 64] >> (earlier % 64) & 1 == 1
-    }
-
-    fn done(&self, earlier: usize, at: usize) -> bool {
-        self.done[at * self.words + earlier / 64] >> (earlier % 64) & 1 == 1
-    }
+    before
 }
 
 impl Joined<'_> {

@@ -21,8 +21,8 @@ pub(super) fn check(plans: &[Plan]) -> Result<(), VerifyError> {
         }
         let common =
             |p: &Plan| (p.collective, p.world, p.root, p.id, p.parts, p.span_chunks, p.buffered, p.even);
-        let same_width = plan.channels_per_pair == first.channels_per_pair;
-        if common(plan) != common(first) || !same_width || plan.algorithm != first.algorithm {
+        let fit = |p: &Plan| (p.overlay, p.bytes, p.channels_per_pair);
+        if common(plan) != common(first) || fit(plan) != fit(first) || plan.algorithm != first.algorithm {
             return Err(VerifyError::Slices(format!("rank {rank}'s parameters differ from rank 0's")));
         }
         slice(plan).map_err(|reason| VerifyError::Malformed { rank, reason })?;
@@ -41,6 +41,9 @@ pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
     }
     if plan.root >= plan.world {
         return Err(format!("root {} in a world of {}", plan.root, plan.world));
+    }
+    if let Some(max) = plan.bytes.max.filter(|max| *max < plan.bytes.min) {
+        return Err(format!("it is for at least {} and at most {max} bytes", plan.bytes.min));
     }
     let chunks = Chunks::of(plan);
     for (i, like) in plan.scratch.iter().enumerate() {

@@ -200,7 +200,8 @@ fn compositions() -> impl Iterator<Item = Candidate> {
         let pairs = ALGORITHMS.iter().flat_map(|first| {
             ALGORITHMS.iter().map(|second| Pair { first: first.name, second: second.name })
         });
-        pairs.map(|pair| Candidate { algorithm, channels: algorithm.channels[0], pair: Some(pair) })
+        let (channels, tile_bytes) = (algorithm.channels[0], Candidate::WHOLE_SLOT);
+        pairs.map(move |pair| Candidate { algorithm, channels, pair: Some(pair), tile_bytes })
     })
 }
 

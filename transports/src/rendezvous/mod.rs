@@ -40,7 +40,7 @@ pub use self::error::JoinError;
 pub use self::handshake::PROTOCOL_VERSION;
 pub use self::host::Host;
 pub use self::interfaces::{BadFilter, InterfaceFilter};
-pub use self::roster::{Member, Roster, Route};
+pub use self::roster::{Crew, Member, Roster, Route};
 pub use self::session::join;
 pub use self::token::Token;
 use crate::control::{Control, Handler};

@@ -1,6 +1,6 @@
 //! [`Roster`]: who takes part, where each is, and how this rank is connected with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use hcomm_ops::Rank;
@@ -18,7 +18,32 @@ pub struct Roster {
     pub routes: Vec<Option<Route>>,
 }
 
+/// A machine on which ranks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crew {
+    /// How many ranks.
+    pub ranks: usize,
+    /// How many processors they may use, taken together; `None` where one of them does not know.
+    pub processors: Option<usize>,
+}
+
 impl Roster {
+    /// The machines. A rank that does not know its own is alone on one.
+    pub fn machines(&self) -> Vec<Crew> {
+        let mut crews: BTreeMap<(&str, Rank), Vec<&[u32]>> = BTreeMap::new();
+        for (rank, member) in self.members.iter().enumerate() {
+            let boot = member.host.boot.as_str();
+            let apart = if boot.is_empty() { rank } else { 0 };
+            crews.entry((boot, apart)).or_default().push(&member.processors);
+        }
+        let crew = |masks: Vec<&[u32]>| {
+            let all: BTreeSet<u32> = masks.iter().copied().flatten().copied().collect();
+            let is_known = masks.iter().all(|mask| !mask.is_empty());
+            Crew { ranks: masks.len(), processors: is_known.then_some(all.len()) }
+        };
+        crews.into_values().map(crew).collect()
+    }
+
     /// The ranks on the machine of `rank`, itself among them, in order.
     pub fn neighbours(&self, rank: Rank) -> Vec<Rank> {
         let host = self.members.get(rank).map(|member| &member.host);
@@ -102,6 +127,8 @@ mod tests {
         let roster = Roster { routes: vec![None; members.len()], members };
         assert_eq!(roster.neighbours(0), [0, 2, 3]);
         assert_eq!([0, 1].map(|rank| roster.processors(rank)), [Some(3), Some(2)]);
+        let crews = [Crew { ranks: 3, processors: Some(3) }, Crew { ranks: 1, processors: Some(2) }];
+        assert_eq!(roster.machines(), crews);
     }
 
     #[test]
@@ -109,5 +136,9 @@ mod tests {
         let members = vec![member("a", &[0]), member("a", &[])];
         let roster = Roster { routes: vec![None; members.len()], members };
         assert_eq!(roster.processors(0), None);
+        assert_eq!(roster.machines(), [Crew { ranks: 2, processors: None }]);
+        let members = vec![member("", &[0]), member("", &[0])];
+        let roster = Roster { routes: vec![None; 2], members };
+        assert_eq!(roster.machines().len(), 2);
     }
 }

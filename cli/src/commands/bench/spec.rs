@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use hcomm::planner::choose::LinkKind;
 use hcomm::settings::{AlgorithmPins, Settings, TransportChoice};
-use hcomm::{Collective, Planner, Topology};
+use hcomm::tuning::{self, Tuned};
+use hcomm::{Collective, Communicator, Planner, Topology};
 
 use crate::commands::call::CallArguments;
 use crate::mistake::CommandError;
@@ -101,12 +103,6 @@ impl Spec {
             Some(Transport::Tcp) => settings.transport = TransportChoice::Tcp,
             Some(Transport::Inproc) | None => {}
         }
-        if let Some(name) = &self.call.algorithm {
-            let pin = format!("{}={name}", self.call.collective);
-            let expected =
-                || format!("--algorithm: '{name}' is no name of an algorithm; expected one such as ring");
-            settings.algorithm = AlgorithmPins::parse(&pin).ok_or_else(|| CommandError::Usage(expected()))?;
-        }
         settings.deterministic |= self.call.deterministic;
         if self.trace.is_some() {
             settings.trace_events = settings.trace_events.max(TRACE_EVENTS);
@@ -114,8 +110,21 @@ impl Spec {
         Ok(settings)
     }
 
+    /// A handle that calls by the algorithm asked for.
+    pub fn pinned(&self, comm: Communicator) -> Result<Communicator, CommandError> {
+        let Some(name) = &self.call.algorithm else { return Ok(comm) };
+        let pinned = comm.algorithm(&format!("{}={name}", self.call.collective));
+        pinned.map_err(|refused| CommandError::Usage(refused.to_string()))
+    }
+
     /// Refuses here, once, what every rank would refuse.
     pub fn check(&self, world: usize) -> Result<(), CommandError> {
+        if let Some(name) = &self.call.algorithm {
+            let pins = AlgorithmPins::parse(&format!("{}={name}", self.call.collective));
+            let expected =
+                || format!("--algorithm: '{name}' is no name of an algorithm; expected one such as ring");
+            pins.ok_or_else(|| CommandError::Usage(expected()))?;
+        }
         let settings = self.rank_settings()?;
         let topology = match settings.transport {
             // The file's topology is for the ranks to read.
@@ -123,7 +132,10 @@ impl Spec {
             TransportChoice::Tcp if self.transport != Some(Transport::Inproc) => Topology::hosts(world, 1),
             _ => Topology::single_host(world),
         };
-        let planner = Planner::new(topology);
+        let refused = |error: String| CommandError::Usage(error);
+        let tuned = Tuned::load(&settings.tuning).map_err(|error| refused(error.to_string()))?;
+        let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, world);
+        let planner = Planner::with(topology, &basis).map_err(|error| refused(error.to_string()))?;
         for asked in &self.sizes {
             let size = self.size(*asked, world);
             let planned = planner.key(&self.call.request(size.count));

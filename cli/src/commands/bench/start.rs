@@ -40,6 +40,7 @@ fn as_rank(spec: &Spec) -> Result<ExitCode, CommandError> {
         message: format!("rank {}: {error}", placement.rank),
     };
     let comm = Communicator::connect(&placement, spec.rank_settings()?).map_err(|error| failed(&error))?;
+    let comm = spec.pinned(comm)?;
     rank::run(&comm, spec)?;
     comm.close().map_err(|error| failed(&error))?;
     Ok(ExitCode::SUCCESS)
@@ -79,7 +80,7 @@ fn threads(spec: &Spec, ranks: usize) -> Result<ExitCode, CommandError> {
     let outcomes: Vec<Result<(), CommandError>> = thread::scope(|scope| {
         let pinned = |comm: Communicator| {
             pin(comm.rank(), ranks);
-            rank::run(&comm, spec)
+            rank::run(&spec.pinned(comm)?, spec)
         };
         let started: Vec<_> = comms.into_iter().map(|comm| scope.spawn(move || pinned(comm))).collect();
         let died = || CommandError::Failed { code: 1, message: "a rank's thread has panicked".to_owned() };

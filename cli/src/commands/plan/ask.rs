@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
-use hcomm::planner::choose::Candidate;
+use hcomm::planner::algorithm::Call;
+use hcomm::planner::choose::{Candidate, LinkKind, Threshold, Why};
 use hcomm::planner::export::Sizing;
+use hcomm::planner::shape;
 use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
-use hcomm::planner::{self, Choice, Costs, PlanError};
-use hcomm::settings::Settings;
+use hcomm::planner::{self, Choice, PlanError};
+use hcomm::settings::{Settings, TuningChoice};
+use hcomm::tuning::{self, Tuned};
 use hcomm::{Plan, Rank, Request, Topology};
 
 use super::Arguments;
@@ -17,9 +20,6 @@ use crate::mistake::CommandError;
 /// Most ranks that a plan is compiled for.
 pub const MOST_RANKS: usize = 1 << 16;
 
-/// What a tile is where the settings leave it to the transport.
-const TILE_BYTES: u64 = 64 << 10;
-
 /// What joins the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
@@ -27,6 +27,8 @@ pub enum Transport {
     Shm,
     /// TCP between all ranks, which count as a host each.
     Tcp,
+    /// The memory of one process, whose threads they are.
+    Inproc,
 }
 
 /// See the module.
@@ -55,9 +57,12 @@ impl Asked {
         let count = arguments.call.count(arguments.bytes.0, world);
         let request = arguments.call.request(count);
         request.check(world).map_err(|error| CommandError::Usage(error.to_string()))?;
-        let tile_bytes = if settings.tile_bytes.0 == 0 { TILE_BYTES } else { settings.tile_bytes.0 };
-        // A communicator chooses by the default costs too.
-        let choice = Choice::new(&topology, Costs::default());
+        let choice = choice(arguments, settings, &topology)?;
+        let candidate = planner::candidate(&request, &topology, &choice).map_err(refused)?;
+        let call = candidate.apply(&Call::new(&request, world, &topology));
+        let span_chunks = candidate.algorithm.layout(&call).span_chunks;
+        let message_bytes = candidate.tile_bytes.min(choice.model().slot_bytes());
+        let tile_bytes = shape::tile_bytes(message_bytes, span_chunks, request.dtype.size_bytes() as u64);
         let bytes = arguments.call.full_bytes(count, world);
         let depth = settings.depth as usize;
         Ok(Asked { sizing: Sizing { request, tile_bytes }, bytes, topology, choice, depth })
@@ -76,6 +81,20 @@ impl Asked {
     /// The algorithm that serves it.
     pub fn candidate(&self) -> Result<Candidate, CommandError> {
         planner::candidate(self.request(), &self.topology, &self.choice).map_err(refused)
+    }
+
+    /// Why that one does, in a few words.
+    pub fn how(&self) -> String {
+        if self.request().algorithm.is_some() {
+            return "asked for".to_owned();
+        }
+        let call = Call::new(self.request(), self.world(), &self.topology);
+        let step = self.choice.thresholds(&call).and_then(|table| table.at(self.bytes));
+        match step.map(|Threshold { why, .. }| *why) {
+            Some(Why::Pinned(index)) => format!("pinned by {}", self.choice.pins()[index].source),
+            Some(Why::Measured) => format!("chosen by times measured in {}", self.choice.source()),
+            _ => "chosen by predicted cost".to_owned(),
+        }
     }
 
     /// One rank's slice.
@@ -100,6 +119,17 @@ impl Asked {
     }
 }
 
+/// The choice that a communicator would make.
+fn choice(arguments: &Arguments, settings: &Settings, topology: &Topology) -> Result<Choice, CommandError> {
+    let named = arguments.tuning.clone().map(TuningChoice::File);
+    let usage = |error: String| CommandError::Usage(error);
+    let tuned =
+        Tuned::load(named.as_ref().unwrap_or(&settings.tuning)).map_err(|error| usage(error.to_string()))?;
+    let local = if arguments.transport == Transport::Inproc { LinkKind::Inproc } else { LinkKind::Shm };
+    let basis = tuning::basis(settings, &tuned, local, topology.world());
+    Choice::with(topology, &basis).map_err(|error| usage(error.to_string()))
+}
+
 fn refused(error: PlanError) -> CommandError {
     CommandError::Usage(error.to_string())
 }
@@ -110,15 +140,19 @@ fn topology(arguments: &Arguments) -> Result<Topology, CommandError> {
     }
     let ranks =
         arguments.ranks.ok_or_else(|| CommandError::Usage("missing --ranks <N>; see --help".to_owned()))?;
-    match (arguments.hosts, arguments.transport) {
-        (Some(hosts), _) if hosts > 0 && ranks % hosts == 0 => Ok(Topology::hosts(hosts, ranks / hosts)),
+    let (topology, on_one_machine) = match (arguments.hosts, arguments.transport) {
+        (Some(hosts), _) if hosts > 0 && ranks % hosts == 0 => {
+            (Topology::hosts(hosts, ranks / hosts), ranks / hosts)
+        }
         (Some(hosts), _) => {
             let message = format!("--hosts: {ranks} ranks on {hosts} hosts; expected a divisor of {ranks}");
-            Err(CommandError::Usage(message))
+            return Err(CommandError::Usage(message));
         }
-        (None, Transport::Shm) => Ok(Topology::single_host(ranks)),
-        (None, Transport::Tcp) => Ok(Topology::hosts(ranks, 1)),
-    }
+        (None, Transport::Shm | Transport::Inproc) => (Topology::single_host(ranks), ranks),
+        (None, Transport::Tcp) => (Topology::hosts(ranks, 1), ranks),
+    };
+    let processors = arguments.processors.map_or(on_one_machine, usize::from);
+    Ok(topology.with_crowd(on_one_machine, processors))
 }
 
 fn from_file(path: &Path, ranks: Option<usize>) -> Result<Topology, CommandError> {

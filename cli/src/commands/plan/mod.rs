@@ -1,7 +1,6 @@
 //! `hcomm plan`: compiles a call as a communicator would, proves it, and shows it as text, DOT, SVG, a page or JSON. Nothing is run.
 
 mod ask;
-mod output;
 mod summary;
 
 use std::process::ExitCode;
@@ -14,11 +13,11 @@ use hcomm::settings::{Bytes, Settings};
 use hcomm::{Plan, Rank};
 
 use super::call::CallArguments;
+use super::drawings::Drawings;
 use super::print::print;
 use super::{Subcommand, parsed};
 use crate::mistake::CommandError;
 use ask::{Asked, Transport};
-use output::Drawings;
 
 /// See the module.
 pub const COMMAND: Subcommand = Subcommand {
@@ -29,11 +28,11 @@ pub const COMMAND: Subcommand = Subcommand {
 };
 
 const AFTER_HELP: &str = "\
-Without --dot, --svg, --html, --json or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
+Without --dot, --svg, --html, --json, --msccl or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
 of - is standard output. Up to 64 ranks the plan is always proved, and what was proved is printed.
 
 Exit codes: 0 success; 1 the plan is faulty, or a file cannot be read or written; 2 a mistake on the command line, in a setting \
-or in the topology, or a call that no algorithm (or not the one asked for) supports.";
+or in the topology, or a call that no algorithm (or not the one asked for, or not MSCCL) supports.";
 
 /// Worlds up to this size are proved unasked.
 const PROVED_WORLD: usize = 64;
@@ -58,13 +57,20 @@ struct Arguments {
     /// How many hosts the ranks are on, equally many on each
     #[arg(long, value_name = "H", conflicts_with = "transport")]
     hosts: Option<usize>,
-    /// What joins the ranks: shared memory, or TCP between all of them
+    /// What joins the ranks: shared memory, TCP between all of them, or the memory of one process
     #[arg(long, value_name = "NAME", value_enum, default_value = "shm")]
     transport: Transport,
+    /// How many processors the ranks of a machine have together (without --hosts, all ranks are on one machine) [default: one for
+    /// each]
+    #[arg(long, value_name = "N", conflicts_with = "topology")]
+    processors: Option<std::num::NonZeroUsize>,
+    /// A file of measured costs, as `hcomm tune` writes it [default: HCOMM_TUNING]
+    #[arg(long, value_name = "FILE")]
+    tuning: Option<std::path::PathBuf>,
     /// Show only this rank's slice
     #[arg(long, value_name = "RANK")]
     rank: Option<Rank>,
-    /// Say why this algorithm was chosen: the predicted cost of each one
+    /// Say why this algorithm was chosen: the predicted time of each one, the choice at every size, and what overrides it
     #[arg(long)]
     explain: bool,
     /// Prove the plan of a world of more than 64 ranks too
@@ -142,7 +148,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let drawing = Drawing::new(shown).with_sizing(&asked.sizing);
     let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
     let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
-    drawings.write(&drawing, shown)
+    drawings.write(&drawing, shown, plans)
 }
 
 fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Result<(), CommandError> {

@@ -37,9 +37,8 @@ fn call(asked: &Asked) -> String {
 }
 
 fn algorithm(asked: &Asked, plan: &Plan) -> String {
-    let how = if asked.request().algorithm.is_some() { "asked for" } else { "chosen by predicted cost" };
     let doc = asked.candidate().map_or("", |candidate| candidate.algorithm.doc);
-    format!("{}, {how}: {doc}", plan.algorithm)
+    format!("{}, {}: {doc}", plan.algorithm, asked.how())
 }
 
 fn steps(asked: &Asked) -> String {

@@ -10,6 +10,7 @@ pub mod filter;
 pub mod number;
 pub mod quantity;
 pub mod rate;
+pub mod tuning;
 
 pub use algorithms::AlgorithmPins;
 pub use bytes::Bytes;
@@ -17,6 +18,7 @@ pub use choice::{DebugLevel, TransportChoice};
 pub use cpus::CpuSet;
 pub use filter::NameFilter;
 pub use rate::Rate;
+pub use tuning::TuningChoice;
 
 use super::entry::Range;
 

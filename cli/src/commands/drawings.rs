@@ -1,13 +1,13 @@
-//! [`Drawings`]: the files that `hcomm plan` is asked for, and the traces that the page shows.
+//! [`Drawings`]: the files that `hcomm plan` and `hcomm import` are asked for, and the traces that the page shows.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hcomm::Plan;
-use hcomm::planner::export::{self, Drawing};
+use hcomm::planner::export::{self, Drawing, ExportError};
 use hcomm::planner::timeline::Measured;
 
-use crate::commands::print::{print, unwritten};
+use super::print::{print, unreadable, unwritten};
 use crate::mistake::CommandError;
 
 /// The files asked for.
@@ -29,6 +29,9 @@ pub struct Drawings {
     /// Write the plan for programs; it can be read back and submitted
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the plan of all ranks as MSCCL's XML, where that can express it
+    #[arg(long, value_name = "FILE")]
+    msccl: Option<PathBuf>,
 }
 
 impl Drawings {
@@ -37,8 +40,7 @@ impl Drawings {
         match self.files().filter(|path| is_stdout(path)).count() {
             0 | 1 => Ok(()),
             _ => {
-                let message =
-                    "several of --dot, --svg, --html and --json are '-'; expected at most one of them";
+                let message = "several of --dot, --svg, --html, --json and --msccl are '-'; expected at most one of them";
                 Err(CommandError::Usage(message.to_owned()))
             }
         }
@@ -69,13 +71,17 @@ impl Drawings {
         measured.map(Some).map_err(|error| CommandError::Usage(format!("--trace: {error}")))
     }
 
-    /// Writes them.
-    pub fn write(&self, drawing: &Drawing<'_>, plans: &[Plan]) -> Result<(), CommandError> {
+    /// Writes them: drawings and JSON of the slices shown, MSCCL's XML of all.
+    pub fn write(&self, drawing: &Drawing<'_>, shown: &[Plan], all: &[Plan]) -> Result<(), CommandError> {
+        if let Some(path) = &self.msccl {
+            let refused = |error: ExportError| CommandError::Usage(format!("--msccl: {error}"));
+            save(path, &export::to_msccl(all).map_err(refused)?)?;
+        }
         let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
             (&self.dot, &|| drawing.dot()),
             (&self.svg, &|| drawing.svg()),
             (&self.html, &|| drawing.html()),
-            (&self.json, &|| format!("{}\n", export::json::write(plans))),
+            (&self.json, &|| format!("{}\n", export::json::write(shown))),
         ];
         files
             .iter()
@@ -84,7 +90,8 @@ impl Drawings {
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.dot, &self.svg, &self.html, &self.json].into_iter().filter_map(|path| path.as_deref())
+        let files = [&self.dot, &self.svg, &self.html, &self.json, &self.msccl];
+        files.into_iter().filter_map(|path| path.as_deref())
     }
 }
 
@@ -93,7 +100,7 @@ fn read(path: &Path) -> Result<(String, String), CommandError> {
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
         Ok(text) => Ok((name, text)),
-        Err(cause) => Err(CommandError::Failed { code: 1, message: format!("cannot read {name}: {cause}") }),
+        Err(cause) => Err(unreadable(&name, &cause)),
     }
 }
 

@@ -1,0 +1,226 @@
+//! Tuning files: which one counts, and what planner follows from it. Rank 0 of a communicator reads the file; all ranks follow what it
+//! read. `hcomm tune` writes such files; what they say is read in `hcomm_planner::choose::tuning`.
+
+mod machine;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use hcomm_planner::choose::tuning::{LONGEST_BYTES, Machine};
+use hcomm_planner::choose::{Basis, LinkKind, Tuning, TuningError};
+
+pub use machine::this_machine;
+
+use crate::call::{LEAST_SLOT_BYTES, USUAL_TILE_BYTES};
+use crate::domain::p2p;
+use crate::settings::{Settings, TuningChoice};
+
+/// A tuning, its text, and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// What it says.
+    pub tuning: Tuning,
+    /// The text that was read; empty where there was none.
+    pub text: String,
+    /// The name of the file, or `defaults` and why no file counts.
+    pub source: String,
+}
+
+/// Why a tuning file cannot be used. It is to be corrected, measured anew with `hcomm tune`, or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum TunedError {
+    /// It cannot be read.
+    #[error("cannot read the tuning file {path}: {cause}")]
+    Unreadable {
+        /// Its name.
+        path: String,
+        /// Why.
+        cause: io::Error,
+    },
+    /// It says something that is wrong.
+    #[error("tuning file {path}, {fault}")]
+    Fault {
+        /// Its name.
+        path: String,
+        /// What.
+        fault: TuningError,
+    },
+}
+
+impl Default for Tuned {
+    fn default() -> Self {
+        Tuned::defaults("defaults")
+    }
+}
+
+impl Tuned {
+    /// The built-in costs.
+    fn defaults(source: &str) -> Tuned {
+        Tuned { tuning: Tuning::default(), text: String::new(), source: source.to_owned() }
+    }
+
+    /// What the settings ask for: a named file; else the one at [`usual_path`], if it was measured on this machine; else the defaults.
+    ///
+    /// # Errors
+    /// Where there is a file and it cannot be read or is faulty.
+    pub fn load(choice: &TuningChoice) -> Result<Tuned, TunedError> {
+        match choice {
+            TuningChoice::Off => Ok(Tuned::default()),
+            TuningChoice::File(path) => Tuned::read(path),
+            TuningChoice::Auto => match usual_path().filter(|path| path.exists()) {
+                Some(path) => Ok(Tuned::read(&path)?.here(&this_machine())),
+                None => Ok(Tuned::default()),
+            },
+        }
+    }
+
+    /// A file, whatever machine it was measured on.
+    ///
+    /// # Errors
+    /// Where it cannot be read or is faulty.
+    pub fn read(path: &Path) -> Result<Tuned, TunedError> {
+        let name = path.display().to_string();
+        match text_of(path) {
+            Ok(text) => {
+                Tuned::parse(text, name.clone()).map_err(|fault| TunedError::Fault { path: name, fault })
+            }
+            Err(cause) => Err(TunedError::Unreadable { path: name, cause }),
+        }
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Where it is faulty.
+    pub fn parse(text: String, source: String) -> Result<Tuned, TuningError> {
+        let tuning = if text.is_empty() { Tuning::default() } else { Tuning::parse(&text)? };
+        Ok(Tuned { tuning, text, source })
+    }
+
+    /// The same, or the defaults where it was measured on another machine.
+    fn here(self, here: &Machine) -> Tuned {
+        let is_here = |there: &Machine| {
+            (&there.hostname, &there.cpu, there.processors) == (&here.hostname, &here.cpu, here.processors)
+        };
+        match &self.tuning.machine {
+            Some(there) if !is_here(there) => {
+                let Machine { hostname, cpu, processors, .. } = there;
+                let source = self.source;
+                Tuned::defaults(&format!(
+                    "defaults ({source} is of another machine: {hostname}, {processors} x {cpu})"
+                ))
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Where `hcomm tune` leaves its file unless told otherwise: `hcomm/tuning.toml` in `XDG_CONFIG_HOME`, or in `~/.config`.
+pub fn usual_path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(config.join("hcomm/tuning.toml"))
+}
+
+/// What a planner of `world` ranks goes by under these settings, the pins of communicators aside.
+pub fn basis(settings: &Settings, tuned: &Tuned, local: LinkKind, world: usize) -> Basis {
+    Basis {
+        tuning: tuned.tuning.clone(),
+        source: tuned.source.clone(),
+        local,
+        slot_bytes: message_bytes(settings, slot_bytes(settings, world.saturating_sub(1))) as u64,
+        are_tiles_free: settings.tile_bytes.0 == 0,
+        pins: settings.algorithm.to_pins("HCOMM_ALGORITHM"),
+        deterministic: settings.deterministic,
+        ..Basis::default()
+    }
+}
+
+/// Ports of a wire: those of the operations, and the one of tagged messages.
+pub(crate) const WIRE_PORTS: u16 = p2p::PORT + 1;
+
+/// Bytes of a slot, from the agreed settings and the number of peers.
+pub fn slot_bytes(settings: &Settings, peers: usize) -> usize {
+    let slots = peers.max(1) as u64 * u64::from(WIRE_PORTS) * u64::from(settings.depth);
+    let wanted = match settings.tile_bytes.0 {
+        0 => USUAL_TILE_BYTES,
+        bytes => bytes,
+    };
+    let fits = (settings.buffer_size.0 / slots).clamp(LEAST_SLOT_BYTES as u64, 1 << 30);
+    (wanted.max(LEAST_SLOT_BYTES as u64).min(fits) / 128 * 128) as usize
+}
+
+/// The largest message that a slot of so many bytes is used for.
+pub fn message_bytes(settings: &Settings, slot_bytes: usize) -> usize {
+    match settings.tile_bytes.0 {
+        0 => slot_bytes,
+        bytes => slot_bytes.min(bytes as usize / 128 * 128),
+    }
+}
+
+/// What is too long to be a tuning file is refused by whoever reads it; no more of it is taken into memory.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_BYTES as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(hostname: &str) -> Machine {
+        Machine { hostname: hostname.into(), cpu: "a cpu".into(), processors: 2, kernel: "1".into() }
+    }
+
+    fn tuned(hostname: &str) -> Tuned {
+        let tuning = Tuning { machine: Some(machine(hostname)), ..Tuning::default() };
+        Tuned::parse(tuning.to_text(), "a.toml".to_owned()).expect("its own text")
+    }
+
+    #[test]
+    fn a_file_of_another_machine_gives_way_to_the_defaults() {
+        let here = Machine { kernel: "2".into(), ..machine("here") };
+        assert_eq!(tuned("here").here(&here), tuned("here"));
+        let other = tuned("there").here(&here);
+        assert_eq!(other.tuning, Tuning::default());
+        assert_eq!(other.source, "defaults (a.toml is of another machine: there, 2 x a cpu)");
+        let unnamed = Tuned::parse("format = 1".to_owned(), "b.toml".to_owned()).expect("a good text");
+        assert_eq!(unnamed.clone().here(&here), unnamed);
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let folder = std::env::temp_dir().join(format!("hcomm-tuned-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let path = folder.join("bad.toml");
+        std::fs::write(&path, "format = 1\n[links.shm]\nlatensy_ns = 3\n").expect("it can be written");
+        let error = Tuned::load(&TuningChoice::File(path.clone())).expect_err("a misspelt key").to_string();
+        let name = path.display();
+        assert!(
+            error.starts_with(&format!("tuning file {name}, line 3, 'latensy_ns = 3': unknown field")),
+            "{error}"
+        );
+        let missing = folder.join("missing.toml");
+        let error = Tuned::load(&TuningChoice::File(missing)).expect_err("no file").to_string();
+        assert!(
+            error.starts_with("cannot read the tuning file ") && error.contains("missing.toml: "),
+            "{error}"
+        );
+        std::fs::remove_dir_all(folder).expect("it was made above");
+    }
+
+    #[test]
+    fn slots_shrink_with_the_peers() {
+        let settings = Settings::default();
+        assert_eq!(slot_bytes(&settings, 1), 64 << 10);
+        assert!(slot_bytes(&settings, 100) < 64 << 10);
+        assert_eq!(slot_bytes(&settings, 1 << 20), LEAST_SLOT_BYTES);
+        let settings = Settings::from_pairs([("HCOMM_TILE_BYTES", "1000")]).expect("legal");
+        assert_eq!(slot_bytes(&settings, 1), LEAST_SLOT_BYTES);
+        assert_eq!(message_bytes(&settings, 4096), 896);
+        let basis = basis(&settings, &Tuned::default(), LinkKind::Tcp, 4);
+        assert_eq!((basis.slot_bytes, basis.are_tiles_free), (896, false));
+    }
+}

@@ -1,0 +1,22 @@
+//! Any text as an execution plan of MSCCL++. Nothing panics; what is taken is proved and survives being written as JSON, and what is refused
+//! says why.
+
+#![no_main]
+
+use hcomm_planner::export::json;
+use hcomm_planner::{Plan, verify};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let text = String::from_utf8_lossy(data);
+    match Plan::from_mscclpp(&text) {
+        Ok(plans) => check_taken(&plans),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
+
+fn check_taken(plans: &[Plan]) {
+    verify(plans, 2).expect("an imported plan is proved");
+    assert!(plans.iter().enumerate().all(|(rank, plan)| plan.rank == rank && plan.id == plans[0].id));
+    assert_eq!(json::read(&json::write(plans)).expect("what was written"), plans);
+}

@@ -1,0 +1,207 @@
+//! `explain`: why a call gets the algorithm it gets: every candidate's predicted time, what the losers lack, which one is best at
+//! which size, and who overrode what. `rows` works it out, here it becomes text.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use super::{Candidate, Choice, PinError, Threshold, Why};
+use crate::algorithm::Call;
+use crate::compile::{PlanError, select};
+use crate::request::Request;
+use crate::topology::Topology;
+use rows::{Row, rows};
+
+/// A table of all candidates for a call, the chosen one first; the sizes at which the choice changes; and what overrode the costs.
+///
+/// # Errors
+/// As `compile`: where the call makes no sense or nothing serves it.
+pub fn explain(request: &Request, topology: &Topology, choice: &Choice) -> Result<String, PlanError> {
+    request.check(topology.world())?;
+    let call = Call::new(request, topology.world(), topology);
+    let chosen = select(request, &call, choice)?;
+    let size = request.full_bytes(topology.world());
+    let bytes = size.unwrap_or(0);
+    let step = choice.thresholds(&call).and_then(|table| table.at(bytes));
+    let asked = Asked { request, call: &call, choice, bytes, chosen, step };
+    let rows = rows(&call, choice, chosen, bytes);
+    // Writing into a String cannot fail.
+    let mut text = String::new();
+    let _ = asked.head(&mut text, size, topology);
+    let _ = asked.table(&mut text, &rows);
+    let _ = refusals(&mut text, &call);
+    let _ = asked.by_size(&mut text);
+    let _ = asked.overrides(&mut text, &rows);
+    Ok(text)
+}
+
+/// A call, and what is known of it.
+struct Asked<'a> {
+    request: &'a Request,
+    call: &'a Call<'a>,
+    choice: &'a Choice,
+    bytes: u64,
+    chosen: Candidate,
+    /// What the table says of it, whatever the call asks for.
+    step: Option<&'a Threshold>,
+}
+
+impl Asked<'_> {
+    fn head(&self, text: &mut String, size: Option<u64>, topology: &Topology) -> std::fmt::Result {
+        let Asked { call, chosen, choice, .. } = self;
+        let size = size.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+        writeln!(text, "{call}{size}: {chosen}, {}", self.reason())?;
+        let hosts = topology.host_names().len();
+        let crowd = topology.ranks_per_processor();
+        let plural = if hosts == 1 { "" } else { "s" };
+        write!(text, "costs: {}; {} ranks on {hosts} host{plural}", choice.source(), call.world)?;
+        if crowd > 1.0 {
+            write!(text, ", {crowd:.1} ranks per processor")?;
+        }
+        match choice.model().measured() {
+            Some(measured) => {
+                writeln!(text, "; measured with {} ranks over {}\n", measured.world, measured.condition)
+            }
+            None => writeln!(text, "; not measured in such a world\n"),
+        }
+    }
+
+    /// Why the chosen one is.
+    fn reason(&self) -> String {
+        if self.request.algorithm.is_some() {
+            return "as the call asks".to_owned();
+        }
+        self.step.map_or_else(String::new, |step| self.why(step.why))
+    }
+
+    fn why(&self, why: Why) -> String {
+        match why {
+            Why::Predicted => "least predicted time".to_owned(),
+            Why::Measured => "least measured time".to_owned(),
+            Why::Pinned(index) => format!("pinned by {}", self.choice.pins()[index].source),
+        }
+    }
+
+    fn table(&self, text: &mut String, rows: &[Row<'_>]) -> std::fmt::Result {
+        let width = width(rows.iter().map(|row| row.contender.candidate));
+        writeln!(
+            text,
+            "{:<width$} {:>12} {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  why",
+            "algorithm",
+            "predicted",
+            "measured",
+            "steps",
+            "tiles",
+            "messages",
+            "local bytes",
+            "remote bytes",
+            "roundings"
+        )?;
+        for row in rows {
+            let (work, amounts) = (&row.contender.demand.work, &row.amounts);
+            let sent = |part: f64| (part * self.bytes as f64).round() as u64;
+            writeln!(
+                text,
+                "{:<width$} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  {}",
+                row.contender.candidate,
+                row.time_ns() / 1000.0,
+                row.factor(),
+                (work.steps.local + work.steps.remote).round(),
+                row.contender.tiles(self.bytes),
+                (amounts.messages.local + amounts.messages.remote).round(),
+                sent(work.sent.local),
+                sent(work.sent.remote),
+                work.roundings,
+                row.why(&rows[0], &self.reason())
+            )?;
+        }
+        Ok(())
+    }
+
+    fn by_size(&self, text: &mut String) -> std::fmt::Result {
+        let Some(table) = self.choice.thresholds(self.call) else { return Ok(()) };
+        let width = width(table.steps().iter().map(|step| step.candidate));
+        writeln!(text, "\nby size:\n{:>14}  {:<width$}  why", "from bytes", "algorithm")?;
+        for step in table.steps() {
+            let here = if self.step == Some(step) { "  <- this size" } else { "" };
+            writeln!(
+                text,
+                "{:>14}  {:<width$}  {}{here}",
+                step.from_bytes,
+                step.candidate,
+                self.why(step.why)
+            )?;
+        }
+        Ok(())
+    }
+
+    /// From the strongest to the weakest.
+    fn overrides(&self, text: &mut String, rows: &[Row<'_>]) -> std::fmt::Result {
+        writeln!(text, "\noverrides:")?;
+        let before = text.len();
+        if let Some(name) = &self.request.algorithm {
+            writeln!(text, "  the call asks for {name}")?;
+        }
+        for (index, pin) in self.choice.pins().iter().enumerate() {
+            if pin.collective == self.call.collective {
+                writeln!(text, "  {pin} of {}: {}", pin.source, self.effect(index))?;
+            }
+        }
+        for PinError { pin, cause } in self.choice.set_aside() {
+            if pin.collective == self.call.collective {
+                writeln!(text, "  {pin} of {}: set aside, {cause}", pin.source)?;
+            }
+        }
+        if let (Some(Why::Measured), Some(other)) = (self.step.map(|step| step.why), by_costs(rows)) {
+            let (measured, source) = (self.step.map(|step| step.candidate), self.choice.source());
+            let measured = measured.map_or_else(String::new, |candidate| candidate.to_string());
+            writeln!(
+                text,
+                "  times measured in {source}: {measured} before {other}, which costs less by the model"
+            )?;
+        }
+        if text.len() == before {
+            writeln!(text, "  none")?;
+        }
+        Ok(())
+    }
+
+    /// What becomes of a pin.
+    fn effect(&self, index: usize) -> String {
+        let pin = &self.choice.pins()[index];
+        match self.step.map(|step| step.why) {
+            Some(Why::Pinned(decides)) if decides == index && self.request.algorithm.is_some() => {
+                "gives way to the call".to_owned()
+            }
+            Some(Why::Pinned(decides)) if decides == index => "decides this size".to_owned(),
+            _ if !pin.covers(self.bytes) => "for other sizes".to_owned(),
+            Some(Why::Pinned(_)) => "gives way to another pin".to_owned(),
+            _ => "cannot serve such calls".to_owned(),
+        }
+    }
+}
+
+/// The width of a column of candidates.
+fn width(candidates: impl Iterator<Item = Candidate>) -> usize {
+    candidates.map(|candidate| candidate.to_string().len()).max().unwrap_or(0).max("algorithm".len())
+}
+
+/// The candidate that the costs alone would choose.
+fn by_costs(rows: &[Row<'_>]) -> Option<Candidate> {
+    let least = rows.iter().min_by(|a, b| a.prediction.model_ns.total_cmp(&b.prediction.model_ns));
+    least.map(|row| row.contender.candidate)
+}
+
+fn refusals(text: &mut String, call: &Call<'_>) -> std::fmt::Result {
+    let mut last = None;
+    for candidate in Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective)) {
+        let refused = candidate.supports(call).err().map(|reason| (candidate.algorithm.name, reason));
+        if let Some((name, reason)) = refused.as_ref().filter(|_| refused != last) {
+            writeln!(text, "{name} cannot: {reason}")?;
+        }
+        last = refused.or(last);
+    }
+    Ok(())
+}

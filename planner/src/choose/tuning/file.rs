@@ -1,0 +1,453 @@
+//! The text of a tuning file (TOML): what it may say, how it is read, and how it is written.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{
+    Condition, Curve, FitError, LinkKind, LinkTuning, Machine, Made, Measured, TunedPin, Tuning, defaults,
+};
+use crate::choose::{AlgorithmName, Candidate, Prices};
+use crate::request::Collective;
+
+/// Bytes of the longest file that is read.
+pub const LONGEST_BYTES: usize = 1 << 20;
+
+/// The format that this version writes and reads.
+const FORMAT: u32 = 1;
+
+/// What is wrong with a tuning file. It is to be corrected, measured anew with `hcomm tune`, or removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, '{text}': {reason}")]
+pub struct TuningError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What the line says, its key first.
+    pub text: String,
+    /// What is wrong with it and what was expected.
+    pub reason: String,
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: Spanned<u32>,
+    machine: Option<Machine>,
+    made: Option<Made>,
+    #[serde(default)]
+    links: BTreeMap<ConditionName, LinkFile>,
+    #[serde(default)]
+    measured: Vec<MeasuredFile>,
+    #[serde(default)]
+    pin: Vec<PinFile>,
+}
+
+/// `[links.shm]` and so on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkFile {
+    latency_ns: Price,
+    message_ns: Price,
+    wait_ns: Price,
+    byte_ns: Price,
+    reduce_byte_ns: Price,
+    copy_byte_ns: Price,
+    ranks_per_processor: Option<Factor>,
+    median_error: Option<Price>,
+    worst_error: Option<Price>,
+}
+
+/// `[[measured]]`, and below it `[measured.factors.all_reduce]` and so on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeasuredFile {
+    link: ConditionName,
+    world: usize,
+    /// The sizes that were measured; a list of factors has one for each of them, or for the first few.
+    bytes: Vec<u64>,
+    #[serde(default)]
+    factors: BTreeMap<Collective, BTreeMap<String, Spanned<Vec<Factor>>>>,
+}
+
+/// `[[pin]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinFile {
+    collective: Collective,
+    algorithm: Spanned<String>,
+    from: Option<u64>,
+    to: Option<Spanned<u64>>,
+    world: Option<usize>,
+    communicator: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct ConditionName(Condition);
+
+impl TryFrom<String> for ConditionName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let mut all = conditions();
+        all.find(|condition| condition.to_string() == name).map(ConditionName).ok_or_else(|| {
+            let names: Vec<String> = conditions().map(|condition| condition.to_string()).collect();
+            format!("unknown link '{name}'; expected one of {}", names.join(", "))
+        })
+    }
+}
+
+fn conditions() -> impl Iterator<Item = Condition> {
+    LinkKind::ALL.into_iter().flat_map(|kind| [false, true].map(|is_crowded| Condition { kind, is_crowded }))
+}
+
+/// A cost that the model can add up without running out of numbers.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Price(f64);
+
+impl TryFrom<f64> for Price {
+    type Error = String;
+
+    fn try_from(price: f64) -> Result<Self, String> {
+        let is_usable = (0.0..=1e12).contains(&price);
+        is_usable.then_some(Price(price)).ok_or_else(|| format!("{price}; expected a number from 0 to 1e12"))
+    }
+}
+
+/// A proportion of two times.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Factor(f64);
+
+impl TryFrom<f64> for Factor {
+    type Error = String;
+
+    fn try_from(factor: f64) -> Result<Self, String> {
+        let is_usable = (1e-6..=1e6).contains(&factor);
+        is_usable
+            .then_some(Factor(factor))
+            .ok_or_else(|| format!("{factor}; expected a number from 1e-6 to 1e6"))
+    }
+}
+
+impl Tuning {
+    /// Reads the text of a tuning file.
+    ///
+    /// # Errors
+    /// Where a key is unknown, missing or ill-typed, a number is out of range, or an algorithm is not known: with the line.
+    pub fn parse(text: &str) -> Result<Tuning, TuningError> {
+        if text.len() > LONGEST_BYTES {
+            let reason = format!("it has {} bytes; expected at most {LONGEST_BYTES}", text.len());
+            return Err(fault("", 0..0, reason));
+        }
+        let file: File = toml::from_str(text)
+            .map_err(|error| fault(text, error.span().unwrap_or_default(), one_line(error.message())))?;
+        if *file.format.get_ref() != FORMAT {
+            let reason = format!("format {}; this version of hcomm reads {FORMAT}", file.format.get_ref());
+            return Err(fault(text, file.format.span(), reason));
+        }
+        let measured = file.measured.into_iter().map(|m| m.checked(text)).collect::<Result<_, _>>()?;
+        let pins = file.pin.into_iter().map(|pin| pin.checked(text)).collect::<Result<_, _>>()?;
+        let links = file.links.into_iter().map(|(name, link)| link.tuning(name.0)).collect();
+        Ok(Tuning { machine: file.machine, made: file.made, links, measured, pins })
+    }
+
+    /// The text of a file that says the same.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("format = {FORMAT}\n");
+        // Writing into a String cannot fail.
+        let _ = write_head(&mut text, self);
+        for link in &self.links {
+            let _ = write_link(&mut text, link);
+        }
+        for pin in &self.pins {
+            let _ = write_pin(&mut text, pin);
+        }
+        for measured in &self.measured {
+            let _ = write_measured(&mut text, measured);
+        }
+        text
+    }
+}
+
+impl LinkFile {
+    fn tuning(self, condition: Condition) -> LinkTuning {
+        let LinkFile { latency_ns, message_ns, wait_ns, byte_ns, reduce_byte_ns, copy_byte_ns, .. } = self;
+        let prices = [latency_ns, message_ns, wait_ns, byte_ns, reduce_byte_ns, copy_byte_ns];
+        let error = self.median_error.zip(self.worst_error);
+        let usual = defaults::link(condition).ranks_per_processor;
+        LinkTuning {
+            condition,
+            prices: Prices::from_array(prices.map(|price| price.0)),
+            ranks_per_processor: self.ranks_per_processor.map_or(usual, |ranks| ranks.0),
+            error: error.map(|(median, worst)| FitError { median: median.0, worst: worst.0 }),
+        }
+    }
+}
+
+impl MeasuredFile {
+    fn checked(self, text: &str) -> Result<Measured, TuningError> {
+        let mut curves = Vec::new();
+        for (collective, named) in &self.factors {
+            for (name, factors) in named {
+                let located = |reason| fault(text, factors.span(), reason);
+                let candidate = candidate(name).map_err(located)?;
+                curves.push((*collective, candidate, self.curve(factors.get_ref()).map_err(located)?));
+            }
+        }
+        Ok(Measured { condition: self.link.0, world: self.world, curves })
+    }
+
+    fn curve(&self, factors: &[Factor]) -> Result<Curve, String> {
+        if factors.len() > self.bytes.len() {
+            let (given, sizes) = (factors.len(), self.bytes.len());
+            return Err(format!("{given} factors; expected at most {sizes}, one for each size in 'bytes'"));
+        }
+        let points = self.bytes.iter().copied().zip(factors.iter().map(|factor| factor.0)).collect();
+        Curve::new(points).ok_or_else(|| "expected factors for sizes in 'bytes' that ascend".to_owned())
+    }
+}
+
+impl PinFile {
+    fn checked(self, text: &str) -> Result<TunedPin, TuningError> {
+        AlgorithmName::parse(self.algorithm.get_ref())
+            .map_err(|unknown| fault(text, self.algorithm.span(), unknown.to_string()))?;
+        let from_bytes = self.from.unwrap_or(0);
+        let to_bytes = self.to.as_ref().map_or(u64::MAX, |to| *to.get_ref());
+        if let Some(to) = self.to.filter(|_| to_bytes <= from_bytes) {
+            return Err(fault(text, to.span(), format!("expected more than from = {from_bytes}")));
+        }
+        Ok(TunedPin {
+            collective: self.collective,
+            algorithm: self.algorithm.into_inner(),
+            from_bytes,
+            to_bytes,
+            world: self.world,
+            communicator: self.communicator,
+        })
+    }
+}
+
+/// The one candidate of a name that leaves nothing open.
+fn candidate(name: &str) -> Result<Candidate, String> {
+    let named = AlgorithmName::parse(name).map_err(|unknown| unknown.to_string())?;
+    let mut candidates = named.candidates(&[Candidate::WHOLE_SLOT]);
+    match (candidates.next(), candidates.next()) {
+        (Some(candidate), None) => Ok(candidate),
+        (first, _) => {
+            let example = first.map_or_else(String::new, |candidate| format!(", such as '{candidate}'"));
+            Err(format!("'{name}' could be several; expected all of its parameters{example}"))
+        }
+    }
+}
+
+/// An error at a place in the text.
+fn fault(text: &str, at: Range<usize>, reason: String) -> TuningError {
+    let before = text.get(..at.start).unwrap_or(text);
+    let line = before.matches('\n').count();
+    let said = text.lines().nth(line).unwrap_or_default().trim();
+    let text = said.chars().take(60).collect();
+    TuningError { line: line + 1, text, reason }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn write_head(text: &mut String, tuning: &Tuning) -> std::fmt::Result {
+    if let Some(Machine { hostname, cpu, processors, kernel }) = &tuning.machine {
+        let [hostname, cpu, kernel] = [hostname, cpu, kernel].map(|word| quoted(word));
+        write!(
+            text,
+            "\n[machine]\nhostname = {hostname}\ncpu = {cpu}\nprocessors = {processors}\nkernel = {kernel}\n"
+        )?;
+    }
+    if let Some(Made { hcomm, date, seconds, samples }) = &tuning.made {
+        let [hcomm, date] = [hcomm, date].map(|word| quoted(word));
+        write!(
+            text,
+            "\n[made]\nhcomm = {hcomm}\ndate = {date}\nseconds = {seconds:.1}\nsamples = {samples}\n"
+        )?;
+    }
+    Ok(())
+}
+
+fn write_link(text: &mut String, link: &LinkTuning) -> std::fmt::Result {
+    const NAMES: [&str; Prices::COUNT] =
+        ["latency_ns", "message_ns", "wait_ns", "byte_ns", "reduce_byte_ns", "copy_byte_ns"];
+    writeln!(text, "\n[links.{}]", link.condition)?;
+    for (name, price) in NAMES.iter().zip(link.prices.to_array()) {
+        writeln!(text, "{name} = {price:?}")?;
+    }
+    if link.condition.is_crowded {
+        writeln!(text, "ranks_per_processor = {:?}", link.ranks_per_processor)?;
+    }
+    if let Some(FitError { median, worst }) = link.error {
+        writeln!(text, "median_error = {median:?}\nworst_error = {worst:?}")?;
+    }
+    Ok(())
+}
+
+fn write_pin(text: &mut String, pin: &TunedPin) -> std::fmt::Result {
+    let TunedPin { collective, algorithm, from_bytes, to_bytes, world, communicator } = pin;
+    writeln!(text, "\n[[pin]]\ncollective = \"{collective}\"\nalgorithm = {}", quoted(algorithm))?;
+    if *from_bytes > 0 {
+        writeln!(text, "from = {from_bytes}")?;
+    }
+    if *to_bytes < u64::MAX {
+        writeln!(text, "to = {to_bytes}")?;
+    }
+    if let Some(world) = world {
+        writeln!(text, "world = {world}")?;
+    }
+    match communicator {
+        Some(name) => writeln!(text, "communicator = {}", quoted(name)),
+        None => Ok(()),
+    }
+}
+
+fn write_measured(text: &mut String, measured: &Measured) -> std::fmt::Result {
+    let Measured { condition, world, curves } = measured;
+    let longest = curves.iter().map(|(_, _, curve)| curve.points()).max_by_key(|points| points.len());
+    let bytes: Vec<u64> = longest.unwrap_or_default().iter().map(|(bytes, _)| *bytes).collect();
+    writeln!(text, "\n[[measured]]\nlink = \"{condition}\"\nworld = {world}\nbytes = {bytes:?}")?;
+    for collective in Collective::ALL {
+        let mut own = curves.iter().filter(|(of, ..)| *of == collective).peekable();
+        if own.peek().is_some() {
+            writeln!(text, "\n[measured.factors.{collective}]")?;
+        }
+        for (_, candidate, curve) in own {
+            let factors: Vec<f64> = curve.points().iter().map(|(_, factor)| *factor).collect();
+            writeln!(text, "{} = {factors:?}", quoted(&candidate.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuning() -> Tuning {
+        let condition = Condition { kind: LinkKind::Tcp, is_crowded: true };
+        let candidate = |name: &str| candidate(name).expect("a candidate");
+        let curve = |points: &[(u64, f64)]| Curve::new(points.to_vec()).expect("ascending");
+        let made =
+            Made { hcomm: "0.1.0".into(), date: "2026-08-01T12:00:00Z".into(), seconds: 61.5, samples: 9 };
+        Tuning {
+            machine: Some(Machine {
+                hostname: "a \"b\"".into(),
+                cpu: "AMD \\ EPYC".into(),
+                processors: 2,
+                kernel: "6.1".into(),
+            }),
+            made: Some(made),
+            links: vec![LinkTuning {
+                condition,
+                prices: Prices::from_array([1.25, 0.1 + 0.2, 0.0, 1e-9, 5.0, 6.0]),
+                ranks_per_processor: 1.5,
+                error: Some(FitError { median: 0.125, worst: 2.5 }),
+            }],
+            measured: vec![Measured {
+                condition,
+                world: 4,
+                curves: vec![
+                    (
+                        Collective::AllReduce,
+                        candidate("hierarchical(direct,ring)"),
+                        curve(&[(8, 0.5), (64, 1.5)]),
+                    ),
+                    (Collective::AllReduce, candidate("ring/16KiB"), curve(&[(8, 3.25)])),
+                    (Collective::Barrier, candidate("dissemination"), curve(&[(8, 1.0)])),
+                ],
+            }],
+            pins: vec![
+                TunedPin {
+                    collective: Collective::Broadcast,
+                    algorithm: "chain".into(),
+                    from_bytes: 4096,
+                    to_bytes: 1 << 20,
+                    world: Some(4),
+                    communicator: Some("data".into()),
+                },
+                TunedPin {
+                    collective: Collective::AllReduce,
+                    algorithm: "ring".into(),
+                    from_bytes: 0,
+                    to_bytes: u64::MAX,
+                    world: None,
+                    communicator: None,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = tuning().to_text();
+        assert_eq!(Tuning::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}")), tuning());
+        assert_eq!(Tuning::parse("format = 1\n"), Ok(Tuning::default()));
+    }
+
+    #[test]
+    fn faults_name_line_and_key() {
+        let good = tuning().to_text();
+        let cases = [
+            (
+                "latency_ns = 1.25",
+                "latency_ns = -3.0",
+                "'latency_ns = -3.0': -3; expected a number from 0 to 1e12",
+            ),
+            ("latency_ns = 1.25", "latency_ns = nan", "'latency_ns = nan': NaN; expected a number"),
+            ("latency_ns = 1.25", "latency_ns = 'x'", "'latency_ns = 'x'': invalid type: string \"x\""),
+            ("latency_ns = 1.25", "latensy_ns = 1.25", "'latensy_ns = 1.25': unknown field `latensy_ns`"),
+            ("latency_ns = 1.25\n", "", "'[links.tcp_crowded]': missing field `latency_ns`"),
+            (
+                "[links.tcp_crowded]",
+                "[links.ib]",
+                "unknown link 'ib'; expected one of shm, shm_crowded, inproc",
+            ),
+            ("format = 1", "format = 2", "line 1, 'format = 2': format 2; this version of hcomm reads 1"),
+            ("[3.25]", "[3.25, 1, 1]", ": 3 factors; expected at most 2"),
+            ("[3.25]", "[0]", "0; expected a number from 1e-6 to 1e6"),
+            ("[8, 64]", "[64, 8]", "expected factors for sizes in 'bytes' that ascend"),
+            ("ring/16KiB", "rung", "unknown algorithm 'rung'; expected one of one_shot, "),
+            ("hierarchical(direct,ring)", "hierarchical", "'hierarchical' could be several; expected all"),
+            (
+                "algorithm = \"chain\"",
+                "algorithm = \"chian\"",
+                "'algorithm = \"chian\"': unknown algorithm 'chian'",
+            ),
+            ("to = 1048576", "to = 4096", "'to = 4096': expected more than from = 4096"),
+            (
+                "collective = \"broadcast\"",
+                "collective = \"all\"",
+                "'collective = \"all\"': unknown variant `all`",
+            ),
+            ("processors = 2", "processors = 2\ncores = 2", "'cores = 2': unknown field `cores`"),
+            ("[made]", "[made", "'[made'"),
+        ];
+        for (from, to, expected) in cases {
+            assert!(good.contains(from), "{from} is not in {good}");
+            let error = Tuning::parse(&good.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(error.starts_with("line ") && error.contains(expected), "{to}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_huge_file_is_not_read() {
+        let error = Tuning::parse(&"#".repeat(LONGEST_BYTES + 1)).expect_err("too long");
+        assert!(error.reason.contains("expected at most 1048576"), "{error}");
+    }
+}
