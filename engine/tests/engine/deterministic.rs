@@ -6,7 +6,7 @@ use hcomm_engine::bindings::Apart;
 use hcomm_engine::settings::Settings;
 use hcomm_engine::{Communicator, Error, Refused};
 use hcomm_ops::ReduceOp;
-use hcomm_planner::algorithm::ALGORITHMS;
+use hcomm_planner::choose::Candidate;
 use hcomm_planner::{Collective, Request};
 
 use crate::common::{OVER, Over, on_all, within, world_with};
@@ -109,7 +109,7 @@ fn every_algorithm_that_serves_gives_the_left_fold() {
                         check::<f32>(&comm, *count);
                         check::<bf16>(&comm, *count);
                     });
-                    ALGORITHMS.iter().map(|algorithm| pinned(&comm, algorithm.name)).sum::<usize>()
+                    Candidate::all().map(|candidate| pinned(&comm, &candidate.to_string())).sum::<usize>()
                 });
                 assert!(ran.iter().all(|n| *n == ran[0]), "{ran:?}");
                 served += ran[0];
