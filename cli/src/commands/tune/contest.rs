@@ -47,8 +47,11 @@ const CLOSE: f64 = 1.25;
 /// So many finalists at most, and so many candidates whose tiles are varied.
 const FINALISTS: usize = 4;
 
-/// Calls in a row.
+/// Calls in a row, of those that are quick.
 const CALLS: usize = 4;
+
+/// Longer calls are not quick.
+const QUICK_NS: f64 = 1e6;
 
 /// What counts of the times of several calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,7 +111,7 @@ impl<'a> Contest<'a> {
         }
         self.agree(who, Of::Least)?;
         let quick: Vec<usize> =
-            who.iter().filter(|who| self.entrants[**who].time_ns < 1e6).copied().collect();
+            who.iter().filter(|who| self.entrants[**who].time_ns < QUICK_NS).copied().collect();
         for index in &quick {
             self.call(*index, 4)?;
         }
@@ -122,11 +125,12 @@ impl<'a> Contest<'a> {
         let shortest = self.entrants.iter().map(|entrant| entrant.time_ns).fold(f64::INFINITY, f64::min);
         // A call comes with a barrier, which takes as long as a short call.
         let round_ns: f64 = who.iter().map(|index| self.entrants[*index].time_ns + shortest).sum();
-        let rounds = budget.as_nanos() as f64 / (round_ns * CALLS as f64).max(1.0);
-        let rounds = rounds.clamp(1.0, 60.0) as usize;
+        let calls = if shortest < QUICK_NS { CALLS } else { 1 };
+        let rounds = budget.as_nanos() as f64 / (round_ns * calls as f64).max(1.0);
+        let rounds = rounds.clamp((CALLS / calls) as f64, 60.0) as usize;
         for round in 0..rounds {
             for turn in 0..who.len() {
-                self.call(who[(turn + round) % who.len()], CALLS)?;
+                self.call(who[(turn + round) % who.len()], calls)?;
             }
         }
         self.agree(who, Of::LowerQuartile)?;
