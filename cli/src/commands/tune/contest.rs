@@ -127,7 +127,7 @@ impl<'a> Contest<'a> {
         let round_ns: f64 = who.iter().map(|index| self.entrants[*index].time_ns + shortest).sum();
         let calls = if shortest < QUICK_NS { CALLS } else { 1 };
         let rounds = budget.as_nanos() as f64 / (round_ns * calls as f64).max(1.0);
-        let rounds = rounds.clamp((CALLS / calls) as f64, 60.0) as usize;
+        let rounds = rounds.clamp((CALLS / calls) as f64, 250.0) as usize;
         for round in 0..rounds {
             for turn in 0..who.len() {
                 self.call(who[(turn + round) % who.len()], calls)?;
