@@ -132,7 +132,6 @@ impl std::fmt::Display for Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::ALGORITHMS;
     use crate::choose::Costs;
     use crate::request::{Collective, Counts};
     use hcomm_ops::{DType, ReduceOp};
