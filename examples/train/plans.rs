@@ -22,8 +22,7 @@ pub fn draw(
 ) -> Outcome<Vec<PathBuf>> {
     let mut plans: Vec<(u64, &str, Request)> = Vec::new();
     for (name, length) in buckets {
-        let mut request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, *length as u64);
-        request.algorithm = comm.settings().algorithm.of(Collective::AllReduce).cloned();
+        let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, *length as u64);
         let id = comm.plan(&request)?.id;
         if plans.iter().all(|(known, ..)| *known != id) {
             plans.push((id, name, request));

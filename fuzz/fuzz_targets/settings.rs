@@ -1,10 +1,11 @@
 //! Settings from any text: lines of `NAME=VALUE`, then an agreement of any bytes. Nothing panics; what is taken survives being shown and
-//! being agreed on; what is refused changes nothing and says what was expected.
+//! being agreed on; what is refused changes nothing and says what was expected. The same text as a tuning file.
 
 #![no_main]
 
 use hcomm_engine::environment::{Placement, Variables};
 use hcomm_engine::settings::{Settings, TABLE};
+use hcomm_engine::tuning::Tuned;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -17,6 +18,10 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     check_agreement(data);
+    if let Ok(Tuned { tuning, .. }) = Tuned::parse(text.to_string(), String::new()) {
+        let again = Tuned::parse(tuning.to_text(), String::new()).expect("its own text");
+        assert_eq!(again.tuning, tuning);
+    }
     if let Ok(placement) = Placement::from_variables(&Variables::from_pairs(pairs)) {
         assert!(placement.rank < placement.world);
     }

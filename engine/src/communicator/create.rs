@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use hcomm_ops::Rank;
 use hcomm_planner::choose::LinkKind;
-use hcomm_planner::{Basis, PinError, Planner, Topology};
+use hcomm_planner::{PinError, Topology};
 use hcomm_transports::rendezvous::{self, Dimensions, Join, JoinError, Roster, Route, Transports};
 use hcomm_transports::tcp::TcpOptions;
 use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
 
 use super::agreed::Agreed;
+use super::place::{crowded, hosts_of, is_crowded, planner, quota, topology_of, usable_cores};
 use super::split::Hall;
 use super::{Communicator, Facts, Inner, Options};
 use crate::cache::PlanCache;
@@ -303,22 +304,6 @@ impl Inner {
     }
 }
 
-/// What chooses and compiles the plans: equal on all ranks.
-fn planner(
-    topology: Topology,
-    settings: &Settings,
-    agreed: &Agreed,
-    local: LinkKind,
-) -> Result<Planner, PinError> {
-    let basis = Basis {
-        inherited: agreed.inherited_pins(),
-        is_split: agreed.is_split,
-        communicator: agreed.name.clone(),
-        ..tuning::basis(settings, &agreed.tuned, local, topology.world())
-    };
-    Planner::with(topology, &basis)
-}
-
 /// What the rendezvous needs to know.
 fn join(
     placement: &Placement,
@@ -368,20 +353,6 @@ fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
 /// What 10 Gbit/s carry in about 200 us.
 const DEFAULT_INFLIGHT_BYTES: u64 = 256 << 10;
 
-/// By rank: a number for its host. Ranks that talk over TCP in any case are on hosts of their own.
-fn hosts_of(roster: &Roster, transport: TransportChoice) -> Vec<usize> {
-    let members = &roster.members;
-    let first_near = |rank: usize| {
-        let near = |other: &usize| members[*other].host.shares_machine(&members[rank].host);
-        (0..rank).find(near).unwrap_or(rank)
-    };
-    match transport {
-        TransportChoice::Tcp => (0..members.len()).collect(),
-        TransportChoice::Shm => vec![0; members.len()],
-        TransportChoice::Auto => (0..members.len()).map(first_near).collect(),
-    }
-}
-
 fn describe_route(route: &Option<Route>) -> String {
     match route {
         None => "self".to_owned(),
@@ -411,43 +382,4 @@ fn patience(settings: &Settings, facts: &Facts) -> Patience {
         false => u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2),
     };
     Patience { spins, yields: 10 }
-}
-
-/// Whether the ranks of this rank's machine, whatever joins them, are more than the processors that they may use together: each of
-/// ranks bound to processors of their own may use only one. A quota of this process's control group counts too.
-fn is_crowded(roster: &Roster, rank: Rank) -> bool {
-    let near = roster.neighbours(rank).len();
-    let usable = roster.processors(rank).unwrap_or_else(usable_cores);
-    near > usable.min(quota().unwrap_or(usize::MAX))
-}
-
-/// The processors of whose time a control group leaves this process no more, where it may run on more.
-fn quota() -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize);
-    Some(usable_cores()).filter(|usable| *usable < allowed)
-}
-
-/// A topology that knows its most crowded machine: by what all ranks have been told, and rank 0's limit for all machines.
-fn crowded(topology: Topology, roster: &Roster, quota: Option<usize>) -> Topology {
-    roster.machines().into_iter().fold(topology, |topology, machine| {
-        let processors = machine.processors.unwrap_or(machine.ranks).min(quota.unwrap_or(usize::MAX));
-        topology.with_crowd(machine.ranks, processors)
-    })
-}
-
-/// The processors that this process may use, or the time of how many.
-fn usable_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The topology: from the file that the settings name, or from the hosts that are known.
-pub(super) fn topology_of(settings: &Settings, hosts: &[usize]) -> Result<Topology, CreateError> {
-    let Some(path) = &settings.topology else { return Ok(Topology::from_host_of(hosts)) };
-    let failed = |reason: String| CreateError::Topology { path: path.display().to_string(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let topology = Topology::parse(&text).map_err(|error| failed(error.to_string()))?;
-    match topology.world() == hosts.len() {
-        true => Ok(topology),
-        false => Err(failed(format!("it has {} ranks; the world has {}", topology.world(), hosts.len()))),
-    }
 }

@@ -7,11 +7,12 @@ mod create;
 mod fit;
 mod group;
 mod messages;
+mod options;
 mod owned;
 mod pins;
+mod place;
 mod scope;
 mod split;
-
 mod variable;
 
 pub use create::CreateError;
@@ -21,7 +22,7 @@ pub use scope::{Scope, ScopedWork};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
@@ -29,6 +30,7 @@ use hcomm_planner::verify::check_slice;
 use hcomm_planner::{Collective, LaneKind, Plan, Planner, Request};
 use hcomm_transports::Control;
 
+use self::options::Options;
 use crate::bindings::{Binding, Buffers, Spans};
 use crate::cache::PlanCache;
 use crate::call::Call;
@@ -38,8 +40,8 @@ use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
 use crate::operation::Operation;
 use crate::profile::Profile;
-use crate::settings::{AlgorithmPins, Settings};
-use crate::work::{Pending, Predecessor, Work};
+use crate::settings::Settings;
+use crate::work::{Pending, Work};
 
 /// A handle on a communicator. Clones share it; the last one that goes closes it.
 ///
@@ -50,18 +52,6 @@ use crate::work::{Pending, Predecessor, Work};
 pub struct Communicator {
     inner: Arc<Inner>,
     options: Options,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Options {
-    priority: i32,
-    deadline: Option<Duration>,
-    after: Vec<Arc<Operation>>,
-    deterministic: bool,
-    /// The handle's own pins.
-    pins: Option<Arc<AlgorithmPins>>,
-    /// What a communicator that is split off is to be called.
-    name: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -127,50 +117,6 @@ impl Communicator {
     /// By rank: what joins this rank to it (such as `shm` or `tcp: reason`).
     pub fn links(&self) -> &[String] {
         &self.inner.facts.links
-    }
-
-    /// A handle whose operations go before those of lower priority that are in flight on this rank; 0 is usual.
-    #[must_use]
-    pub fn priority(&self, priority: i32) -> Communicator {
-        self.with(|options| options.priority = priority)
-    }
-
-    /// A handle whose operations fail if they take longer.
-    #[must_use]
-    pub fn deadline(&self, deadline: Duration) -> Communicator {
-        self.with(|options| options.deadline = Some(deadline))
-    }
-
-    /// A handle whose operations start when `works` have ended well, and fail if one of them fails. The executor follows
-    /// the edge; the caller is not woken in between.
-    #[must_use]
-    pub fn after(&self, works: &[&dyn Predecessor]) -> Communicator {
-        self.with(|options| options.after.extend(works.iter().map(|work| work.ticket().0)))
-    }
-
-    /// A handle whose reductions are the left fold over the ranks in the accumulate type, rounded once, whatever the size,
-    /// algorithm, tiles and transport; `HCOMM_DETERMINISTIC` asks it of all. All ranks must call through such a handle alike.
-    #[must_use]
-    pub fn deterministic(&self) -> Communicator {
-        self.with(|options| options.deterministic = true)
-    }
-
-    /// A handle whose calls are carried out by given algorithms: `ring` for whatever that does, or pins as in `HCOMM_ALGORITHM`, such as
-    /// `all_reduce@..64KB=one_shot,broadcast=chain`; nothing leaves the choice to the planner again. They go before the settings' and the tuning file's; other calls are left alone.
-    /// All ranks must call through such a handle alike. Communicators that are split from it inherit the pins, as far as they can.
-    ///
-    /// # Errors
-    /// Where the text is no pin, an algorithm is unknown, or cannot do what it is pinned for.
-    pub fn algorithm(&self, pins: &str) -> Result<Communicator, Refused> {
-        let pins = pins::read(pins, self.planner(), self.inner.settings.deterministic)?;
-        Ok(self.with(|options| options.pins = Some(Arc::new(pins))))
-    }
-
-    /// A handle that gives the communicators which are split from it a name, by which a tuning file can pin their algorithms. It is that
-    /// of the first rank.
-    #[must_use]
-    pub fn named(&self, name: &str) -> Communicator {
-        self.with(|options| options.name = Some(name.into()))
     }
 
     /// The communicator's name: `world`, or what it was given when it was split.
@@ -250,12 +196,6 @@ impl Communicator {
         self.inner.close()
     }
 
-    fn with(&self, change: impl FnOnce(&mut Options)) -> Communicator {
-        let mut handle = self.clone();
-        change(&mut handle.options);
-        handle
-    }
-
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
         if let Some(outcome) = self.run_again(ask, &mut buffers) {
@@ -281,7 +221,8 @@ impl Communicator {
     /// be looked up or checked again.
     #[inline]
     fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
-        let is_usual = self.options.is_usual() && !self.options.deterministic && ask.counts.is_none();
+        let is_plain = !self.options.deterministic && self.options.pins.is_none();
+        let is_usual = self.options.is_usual() && is_plain && ask.counts.is_none();
         if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
@@ -380,21 +321,6 @@ impl Communicator {
         self.inner.domain.watch.describe(&call);
         check_sizes(&call, &spans)?;
         Ok((Arc::new(call), spans))
-    }
-}
-
-impl Options {
-    fn is_usual(&self) -> bool {
-        self.priority == 0 && self.deadline.is_none() && self.after.is_empty()
-    }
-
-    fn operation(&self) -> Operation {
-        let operation = Operation::default();
-        operation.set_priority(self.priority);
-        if let Some(deadline) = self.deadline {
-            operation.set_deadline(deadline);
-        }
-        operation
     }
 }
 

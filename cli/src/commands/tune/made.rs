@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hcomm::planner::choose::tuning::Made;
 
 /// A measurement that ends now.
-pub fn made(seconds: f64, samples: u64) -> Made {
+pub fn made(seconds: u64, samples: u64) -> Made {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Made { hcomm: env!("CARGO_PKG_VERSION").to_owned(), date: utc(now), seconds, samples }
 }

@@ -160,7 +160,7 @@ fn tune(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let samples = measured.iter().flat_map(|(_, cells)| cells).map(|cell| cell.times_ns.len() as u64).sum();
     let tuning = Tuning {
         machine: Some(this_machine()),
-        made: Some(made::made(start.elapsed().as_secs_f64(), samples)),
+        made: Some(made::made(start.elapsed().as_secs(), samples)),
         pins,
         ..fitted::tuning(&measured, &arguments.sizes()?)
     };

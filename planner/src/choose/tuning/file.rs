@@ -1,7 +1,6 @@
-//! The text of a tuning file (TOML): what it may say, how it is read, and how it is written.
+//! The text of a tuning file (TOML): what it may say, and how it is read. `write` writes it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -17,7 +16,7 @@ use crate::request::Collective;
 pub const LONGEST_BYTES: usize = 1 << 20;
 
 /// The format that this version writes and reads.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// What is wrong with a tuning file. It is to be corrected, measured anew with `hcomm tune`, or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -156,23 +155,6 @@ impl Tuning {
         let links = file.links.into_iter().map(|(name, link)| link.tuning(name.0)).collect();
         Ok(Tuning { machine: file.machine, made: file.made, links, measured, pins })
     }
-
-    /// The text of a file that says the same.
-    pub fn to_text(&self) -> String {
-        let mut text = format!("format = {FORMAT}\n");
-        // Writing into a String cannot fail.
-        let _ = write_head(&mut text, self);
-        for link in &self.links {
-            let _ = write_link(&mut text, link);
-        }
-        for pin in &self.pins {
-            let _ = write_pin(&mut text, pin);
-        }
-        for measured in &self.measured {
-            let _ = write_measured(&mut text, measured);
-        }
-        text
-    }
 }
 
 impl LinkFile {
@@ -197,6 +179,11 @@ impl MeasuredFile {
             for (name, factors) in named {
                 let located = |reason| fault(text, factors.span(), reason);
                 let candidate = candidate(name).map_err(located)?;
+                let is_same =
+                    |(of, by, _): &(Collective, Candidate, Curve)| (of, by) == (collective, &candidate);
+                if curves.iter().any(is_same) {
+                    return Err(located(format!("'{candidate}' twice; expected it once")));
+                }
                 curves.push((*collective, candidate, self.curve(factors.get_ref()).map_err(located)?));
             }
         }
@@ -259,81 +246,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn write_head(text: &mut String, tuning: &Tuning) -> std::fmt::Result {
-    if let Some(Machine { hostname, cpu, processors, kernel }) = &tuning.machine {
-        let [hostname, cpu, kernel] = [hostname, cpu, kernel].map(|word| quoted(word));
-        write!(
-            text,
-            "\n[machine]\nhostname = {hostname}\ncpu = {cpu}\nprocessors = {processors}\nkernel = {kernel}\n"
-        )?;
-    }
-    if let Some(Made { hcomm, date, seconds, samples }) = &tuning.made {
-        let [hcomm, date] = [hcomm, date].map(|word| quoted(word));
-        write!(
-            text,
-            "\n[made]\nhcomm = {hcomm}\ndate = {date}\nseconds = {seconds:.1}\nsamples = {samples}\n"
-        )?;
-    }
-    Ok(())
-}
-
-fn write_link(text: &mut String, link: &LinkTuning) -> std::fmt::Result {
-    const NAMES: [&str; Prices::COUNT] =
-        ["latency_ns", "message_ns", "wait_ns", "byte_ns", "reduce_byte_ns", "copy_byte_ns"];
-    writeln!(text, "\n[links.{}]", link.condition)?;
-    for (name, price) in NAMES.iter().zip(link.prices.to_array()) {
-        writeln!(text, "{name} = {price:?}")?;
-    }
-    if link.condition.is_crowded {
-        writeln!(text, "ranks_per_processor = {:?}", link.ranks_per_processor)?;
-    }
-    if let Some(FitError { median, worst }) = link.error {
-        writeln!(text, "median_error = {median:?}\nworst_error = {worst:?}")?;
-    }
-    Ok(())
-}
-
-fn write_pin(text: &mut String, pin: &TunedPin) -> std::fmt::Result {
-    let TunedPin { collective, algorithm, from_bytes, to_bytes, world, communicator } = pin;
-    writeln!(text, "\n[[pin]]\ncollective = \"{collective}\"\nalgorithm = {}", quoted(algorithm))?;
-    if *from_bytes > 0 {
-        writeln!(text, "from = {from_bytes}")?;
-    }
-    if *to_bytes < u64::MAX {
-        writeln!(text, "to = {to_bytes}")?;
-    }
-    if let Some(world) = world {
-        writeln!(text, "world = {world}")?;
-    }
-    match communicator {
-        Some(name) => writeln!(text, "communicator = {}", quoted(name)),
-        None => Ok(()),
-    }
-}
-
-fn write_measured(text: &mut String, measured: &Measured) -> std::fmt::Result {
-    let Measured { condition, world, curves } = measured;
-    let longest = curves.iter().map(|(_, _, curve)| curve.points()).max_by_key(|points| points.len());
-    let bytes: Vec<u64> = longest.unwrap_or_default().iter().map(|(bytes, _)| *bytes).collect();
-    writeln!(text, "\n[[measured]]\nlink = \"{condition}\"\nworld = {world}\nbytes = {bytes:?}")?;
-    for collective in Collective::ALL {
-        let mut own = curves.iter().filter(|(of, ..)| *of == collective).peekable();
-        if own.peek().is_some() {
-            writeln!(text, "\n[measured.factors.{collective}]")?;
-        }
-        for (_, candidate, curve) in own {
-            let factors: Vec<f64> = curve.points().iter().map(|(_, factor)| *factor).collect();
-            writeln!(text, "{} = {factors:?}", quoted(&candidate.to_string()))?;
-        }
-    }
-    Ok(())
-}
-
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,7 +255,7 @@ mod tests {
         let candidate = |name: &str| candidate(name).expect("a candidate");
         let curve = |points: &[(u64, f64)]| Curve::new(points.to_vec()).expect("ascending");
         let made =
-            Made { hcomm: "0.1.0".into(), date: "2026-08-01T12:00:00Z".into(), seconds: 61.5, samples: 9 };
+            Made { hcomm: "0.1.0".into(), date: "2026-08-01T12:00:00Z".into(), seconds: 61, samples: 9 };
         Tuning {
             machine: Some(Machine {
                 hostname: "a \"b\"".into(),
@@ -421,6 +333,11 @@ mod tests {
             ("[3.25]", "[3.25, 1, 1]", ": 3 factors; expected at most 2"),
             ("[3.25]", "[0]", "0; expected a number from 1e-6 to 1e6"),
             ("[8, 64]", "[64, 8]", "expected factors for sizes in 'bytes' that ascend"),
+            (
+                "\"ring/16KiB\" = [3.25]",
+                "\"ring/16KiB\" = [3.25]\n\"ring/16384\" = [3.25]",
+                "'ring/16KiB' twice",
+            ),
             ("ring/16KiB", "rung", "unknown algorithm 'rung'; expected one of one_shot, "),
             ("hierarchical(direct,ring)", "hierarchical", "'hierarchical' could be several; expected all"),
             (
@@ -442,6 +359,22 @@ mod tests {
             let error = Tuning::parse(&good.replacen(from, to, 1)).expect_err(to).to_string();
             assert!(error.starts_with("line ") && error.contains(expected), "{to}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+
+    /// Whatever a byte is changed to, it is refused or says something that can be written and read again.
+    #[test]
+    fn a_damaged_file_is_refused_or_read() {
+        let good = tuning().to_text();
+        for at in 0..good.len() {
+            for byte in [b'0', b'"', b'\n', b'=', b'[', b'-', b'e', b'~'] {
+                let mut damaged = good.clone().into_bytes();
+                damaged[at] = byte;
+                let Ok(Ok(tuning)) = String::from_utf8(damaged).map(|text| Tuning::parse(&text)) else {
+                    continue;
+                };
+                assert_eq!(Tuning::parse(&tuning.to_text()).as_ref(), Ok(&tuning));
+            }
         }
     }
 

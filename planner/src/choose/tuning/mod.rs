@@ -1,10 +1,11 @@
 //! [`Tuning`]: what has been measured on a machine, and the algorithms that somebody pinned for it: a tuning file, as the cost model
-//! reads it. `file` parses and writes its text; `defaults` holds what is used without one; `curve` is one candidate's measured times
+//! reads it. `file` parses its text, `write` writes it; `defaults` holds what is used without one; `curve` is one candidate's measured times
 //! beside the model's.
 
 mod curve;
 mod defaults;
 mod file;
+mod write;
 
 use std::fmt;
 
@@ -96,7 +97,7 @@ pub struct Machine {
 }
 
 /// How a file came to be.
-#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
     /// The version of hcomm.
@@ -104,7 +105,7 @@ pub struct Made {
     /// The day and time, in UTC.
     pub date: String,
     /// How long it took.
-    pub seconds: f64,
+    pub seconds: u64,
     /// How many times were measured.
     pub samples: u64,
 }

@@ -36,26 +36,14 @@ pub(super) fn moves(
     let sources = side.places(&kind.sources, &op.src_buff, kind.packets_from)?;
     let sinks = side.places(&kind.sinks, &op.dst_buff, kind.packets_to)?;
     side.check_peers(kind, &sinks)?;
-    if let Some(place) = sources.iter().find(|s| s.place.packets && s.place.operand.buffer != Buffer::Scratch)
-    {
-        let reason =
-            format!("it reads packets of buffer {}; packets lie in s", place.place.operand.buffer.name());
-        return Err(ImportError::at(spot, reason));
-    }
+    check_packets(spot, &sources)?;
     let moves = match form {
-        Form::Each => {
-            if sources.len() != sinks.len() {
-                let reason = format!("{} sources and {} sinks; expected as many", sources.len(), sinks.len());
-                return Err(ImportError::at(spot, reason));
-            }
-            let pairs = sources.into_iter().zip(sinks);
-            pairs.map(|(source, sink)| one_move(spot, vec![source], vec![sink])).collect::<Result<_, _>>()?
-        }
-        _ => vec![one_move(spot, sources, sinks)?],
+        Form::Each => each(spot, sources, sinks)?,
+        Form::Fan | Form::Fold => vec![one_move(spot, sources, sinks)?],
     };
-    for each in &moves {
-        let places = each.sources.iter().chain(&each.sinks).map(|place| place.ranks.len() as u64);
-        reader.moved += u64::from(each.count) * places.sum::<u64>();
+    for one in &moves {
+        let places = one.sources.iter().chain(&one.sinks).map(|place| place.ranks.len() as u64);
+        reader.moved += u64::from(one.count) * places.sum::<u64>();
         within("chunks moved by all operations", reader.moved, MAX_MOVED)?;
     }
     Ok(moves)
@@ -65,6 +53,28 @@ pub(super) fn moves(
 struct Sized {
     place: Place,
     count: u32,
+}
+
+/// Packets are read where the runtime looks for them.
+fn check_packets(spot: Spot, sources: &[Sized]) -> Result<(), ImportError> {
+    let mut buffers = sources.iter().filter(|source| source.place.packets).map(|s| s.place.operand.buffer);
+    match buffers.find(|buffer| *buffer != Buffer::Scratch) {
+        Some(buffer) => {
+            let reason = format!("it reads packets of buffer {}; packets lie in s", buffer.name());
+            Err(ImportError::at(spot, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A move for each source and the sink in its place.
+fn each(spot: Spot, sources: Vec<Sized>, sinks: Vec<Sized>) -> Result<Vec<Move>, ImportError> {
+    if sources.len() != sinks.len() {
+        let reason = format!("{} sources and {} sinks; expected as many", sources.len(), sinks.len());
+        return Err(ImportError::at(spot, reason));
+    }
+    let pairs = sources.into_iter().zip(sinks);
+    pairs.map(|(source, sink)| one_move(spot, vec![source], vec![sink])).collect()
 }
 
 fn one_move(spot: Spot, sources: Vec<Sized>, sinks: Vec<Sized>) -> Result<Move, ImportError> {

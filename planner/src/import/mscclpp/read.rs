@@ -112,21 +112,24 @@ fn all_ops(file: &File) -> impl Iterator<Item = (Spot, &file::Op)> {
 }
 
 fn outline(file: &File, pieces: u32) -> Result<Outline, ImportError> {
-    let name = &file.name;
-    if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
-        let reason = format!(
-            "a name of {} characters; expected 1 to {LONGEST_NAME} that can be shown",
-            name.chars().count()
-        );
-        return Err(ImportError::at("name", reason));
+    let length = file.name.chars().count();
+    if length == 0 || length > LONGEST_NAME || file.name.chars().any(char::is_control) {
+        let expected = format!("1 to {LONGEST_NAME} that can be shown");
+        return Err(ImportError::at("name", format!("a name of {length} characters; expected {expected}")));
     }
     let Some(written) = Written::named(&file.collective) else {
         let names = WRITTEN.each_ref().map(|w| w.name).join(", ");
         let given: String = file.collective.chars().take(LONGEST_NAME).collect();
         return Err(ImportError::at("collective", format!("{given:?}; expected one of {names}")));
     };
-    let world = file.gpus.len();
-    let blocks = BlockCounts::of(written.collective, world, 0, 0);
+    let (name, collective, world) = (file.name.clone(), written.collective, file.gpus.len());
+    let (parts, bytes) = (parts(file, written, pieces)?, bytes(file, written)?);
+    Ok(Outline { name, world, collective, root: 0, parts, bytes })
+}
+
+/// Pieces of chunks in a block, by what GPU 0 says of its input, or of its output where it has no input of its own.
+fn parts(file: &File, written: &Written, pieces: u32) -> Result<u32, ImportError> {
+    let blocks = BlockCounts::of(written.collective, file.gpus.len(), 0, 0);
     let [input, output] = [blocks.input, blocks.output].map(|blocks| u64::from(blocks.unwrap_or(1)));
     let gpu = &file.gpus[0];
     let (chunks, blocks) =
@@ -139,15 +142,20 @@ fn outline(file: &File, pieces: u32) -> Result<Outline, ImportError> {
     }
     let parts = chunks / blocks * u64::from(pieces);
     within("parts of a block", parts, MAX_CHUNKS)?;
-    let full = |bytes: u64| bytes.saturating_mul(written.full_per_counted(world as u64));
-    let max = file.max_message_size.filter(|max| *max != u64::MAX).map(full);
-    let bytes = ByteRange { min: full(file.min_message_size), max };
-    if max.is_some_and(|max| max < bytes.min) {
-        let reason = format!("it is for at least {} and at most {} bytes", bytes.min, max.unwrap_or(0));
-        return Err(ImportError::at("min_message_size", reason));
+    Ok(parts as u32)
+}
+
+/// The sizes that it is for.
+fn bytes(file: &File, written: &Written) -> Result<ByteRange, ImportError> {
+    let full = |bytes: u64| bytes.saturating_mul(written.full_per_counted(file.gpus.len() as u64));
+    let min = full(file.min_message_size);
+    match file.max_message_size.filter(|max| *max != u64::MAX).map(full) {
+        Some(max) if max < min => {
+            let reason = format!("it is for at least {min} and at most {max} bytes");
+            Err(ImportError::at("min_message_size", reason))
+        }
+        max => Ok(ByteRange { min, max }),
     }
-    let (name, collective) = (name.clone(), written.collective);
-    Ok(Outline { name, world, collective, root: 0, parts: parts as u32, bytes })
 }
 
 /// The chunks, cut into pieces, of a GPU's buffers: those of the collective, or none where they lie in one another.

@@ -9,7 +9,7 @@ use super::program::{Move, Place, Program, Spot};
 use super::{MAX_GPU_NODES, MAX_NODES};
 use crate::graph::MAX_SPAN;
 use crate::import::slices::{
-    Buffer, Draft, Operand, Operands, Ordered, Origin, Outline, Storage, Target, Use, Value, Where,
+    Buffer, Draft, Folded, Operand, Operands, Ordered, Origin, Outline, Storage, Target, Use, Value, Where,
 };
 use crate::import::{ImportError, within};
 use crate::plan::Overlay;
@@ -202,52 +202,51 @@ impl Storehouse {
     fn emit(
         &mut self,
         actor: Actor<'_>,
-        mut reads: Vec<Read>,
+        reads: Vec<Read>,
         sinks: &[At],
         start: u32,
         count: u32,
     ) -> Result<(), ImportError> {
-        let own = actor.spot.gpu;
         let only = if let [read] = &reads[..] { Some(read.at) } else { None };
         // A copy onto itself does nothing.
         let sinks: Vec<At> = sinks.iter().copied().filter(|sink| only != Some(*sink)).collect();
         if sinks.is_empty() {
             return Ok(());
         }
-        if reads
-            .iter()
-            .map(|read| read.at.rank)
-            .chain(sinks.iter().map(|sink| sink.rank))
-            .all(|rank| rank != own)
-        {
-            return Err(ImportError::at(
-                actor.spot,
-                "it moves chunks of other gpus only; expected one of its own",
-            ));
+        let mut ranks = reads.iter().map(|read| read.at.rank).chain(sinks.iter().map(|sink| sink.rank));
+        if ranks.all(|rank| rank != actor.spot.gpu) {
+            let reason = "it moves chunks of other gpus only; expected one of its own";
+            return Err(ImportError::at(actor.spot, reason));
         }
-        // Files leave open how a fold associates; in rank order, all ranks that fold the same round alike.
+        let folded = self.fold(actor, reads, count)?;
+        let mut targets = Vec::with_capacity(sinks.len());
+        for sink in sinks {
+            let operand = Operand { first: sink.operand.first + start, ..sink.operand };
+            targets.push(match sink.rank == actor.spot.gpu {
+                true => {
+                    let storage = &mut self.ranks[sink.rank].storage;
+                    Target::Span(storage.write(actor.spot, operand, &folded.values)?)
+                }
+                false => Target::Message(self.deliver(actor, sink.rank, operand, &folded.values)?),
+            });
+        }
+        let node = Node { sources: folded.sources, sinks: targets, count, finish: folded.finish };
+        self.add(actor, actor.spot.gpu, Carries::Own(actor.block), node)
+    }
+
+    /// What is read, folded. Files leave open how a fold associates; in rank order, all ranks that fold the same round alike.
+    fn fold(&mut self, actor: Actor<'_>, mut reads: Vec<Read>, count: u32) -> Result<Folded, ImportError> {
         reads.sort_by_key(|read| read.values[0].first_rank);
         let mut operands = Operands::default();
         for read in reads {
-            let origin = if read.at.rank == own {
+            let origin = if read.at.rank == actor.spot.gpu {
                 Origin::Span { at: read.place, first: false }
             } else {
                 Origin::Message { fifo: self.fetch(actor, &read, count)?, first: false }
             };
             operands.add(origin, read.values);
         }
-        let folded = operands.fold(actor.spot, &self.outline)?;
-        let mut targets = Vec::with_capacity(sinks.len());
-        for sink in sinks {
-            let operand = Operand { first: sink.operand.first + start, ..sink.operand };
-            targets.push(match sink.rank == own {
-                true => Target::Span(self.ranks[own].storage.write(actor.spot, operand, &folded.values)?),
-                false => Target::Message(self.deliver(actor, sink.rank, operand, &folded.values)?),
-            });
-        }
-        let (sources, finish) = (folded.sources, folded.finish);
-        self.add(actor, own, Carries::Own(actor.block), Node { sources, sinks: targets, count, finish })?;
-        Ok(())
+        operands.fold(actor.spot, &self.outline)
     }
 
     /// The owner of what is read sends it.

@@ -78,17 +78,7 @@ impl Wires {
     fn new(rank: Rank, gpu: &Gpu, world: usize, counters: &mut Vec<Counter>) -> Result<Wires, ImportError> {
         let mut wires = Wires::default();
         for (number, channels) in gpu.channels.iter().enumerate() {
-            let at = format!("gpu {rank}, channels {number}");
-            match channels.channel_type.as_str() {
-                "switch" => wires.add_switch(&at, channels, world)?,
-                "none" => {}
-                name => {
-                    let kind = kind(&at, name)?;
-                    for peer in &channels.connected_to {
-                        wires.peers[kind].push(peer_of(&at, *peer, rank, world)?);
-                    }
-                }
-            }
+            wires.add_channels(rank, number, channels, world)?;
         }
         let channels = wires.peers.iter().map(Vec::len).sum::<usize>() + wires.switches.len();
         within(format!("channels of gpu {rank}"), channels as u64, MAX_CHANNELS)?;
@@ -106,6 +96,27 @@ impl Wires {
         }
         wires.semaphores = gpu.semaphores.iter().map(|semaphore| add(semaphore.init_value)).collect();
         Ok(wires)
+    }
+
+    fn add_channels(
+        &mut self,
+        rank: Rank,
+        number: usize,
+        channels: &Channels,
+        world: usize,
+    ) -> Result<(), ImportError> {
+        let at = format!("gpu {rank}, channels {number}");
+        match channels.channel_type.as_str() {
+            "switch" => self.add_switch(&at, channels, world),
+            "none" => Ok(()),
+            name => {
+                let kind = kind(&at, name)?;
+                for peer in &channels.connected_to {
+                    self.peers[kind].push(peer_of(&at, *peer, rank, world)?);
+                }
+                Ok(())
+            }
+        }
     }
 
     fn add_switch(&mut self, at: &str, channels: &Channels, world: usize) -> Result<(), ImportError> {

@@ -8,7 +8,7 @@ mod fold;
 mod freeze;
 mod storage;
 
-pub(crate) use fold::{Draft, Operands, Origin, Target};
+pub(crate) use fold::{Draft, Folded, Operands, Origin, Target};
 pub(crate) use freeze::{freeze, name};
 pub(crate) use storage::{Storage, Value, Where};
 
