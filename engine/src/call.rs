@@ -359,6 +359,9 @@ pub fn describe(request: &Request) -> String {
     if request.collective.is_rooted() {
         words.push(format!("root {}", request.root));
     }
+    if request.deterministic {
+        words.push("deterministic".to_owned());
+    }
     if let Some(algorithm) = &request.algorithm {
         words.push(format!("algorithm {algorithm}"));
     }

@@ -221,25 +221,32 @@ impl Communicator {
     /// be looked up or checked again.
     #[inline]
     fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
-        let is_plain = !self.options.deterministic && self.options.pins.is_none();
-        let is_usual = self.options.is_usual() && is_plain && ask.counts.is_none();
+        let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();
+        // Whoever traces gets a span, which is opened where the call has been looked up.
         if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
         let Inner { rank, world, domain, .. } = &*self.inner;
-        let dtype = buffers.dtype().ok()??;
+        let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
+        let deterministic = self.is_deterministic(ask.collective);
         let binding = Binding { collective: ask.collective, rank: *rank, world: *world, root: ask.root };
         let spans = buffers.spans(binding).ok()?;
         let outcome = domain.run_again(&spans, |last| {
             let call = last.call();
-            let Request { collective, dtype: last_dtype, op, root, .. } = call.request;
-            let is_same = (collective, last_dtype, root) == (ask.collective, dtype, ask.root) && op == ask.op;
+            let Request { collective, dtype: of, op, root, deterministic: in_order, .. } = call.request;
             call.is_repeatable
-                && is_same
+                && (collective, of, root) == (ask.collective, dtype, ask.root)
+                && (op, in_order) == (ask.op, deterministic)
                 && last.bound_bytes() == (spans.input_bytes(), spans.output_bytes())
                 && matches!(call.request.counts, Counts::Even(_))
         });
         outcome.map(|outcome| outcome.map_err(Error::Failed))
+    }
+
+    /// Whether a call through this handle is to be folded in rank order.
+    #[inline]
+    fn is_deterministic(&self, collective: Collective) -> bool {
+        collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic)
     }
 
     /// Starts a call; what is refused comes out of the result.
@@ -285,8 +292,7 @@ impl Communicator {
             None => Counts::Even(even_count(ask.collective, &spans, dtype, world)?),
         };
         let Ask { collective, op, root, .. } = *ask;
-        let deterministic =
-            collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic);
+        let deterministic = self.is_deterministic(collective);
         let mut request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic };
         if let Some(pins) = &self.options.pins {
             let bytes = request.full_bytes(world).unwrap_or(0);

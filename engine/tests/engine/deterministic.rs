@@ -5,7 +5,7 @@ use half::bf16;
 use hcomm_engine::bindings::Apart;
 use hcomm_engine::settings::Settings;
 use hcomm_engine::{Communicator, Error, Refused};
-use hcomm_ops::ReduceOp;
+use hcomm_ops::{DType, ReduceOp};
 use hcomm_planner::choose::Candidate;
 use hcomm_planner::{Collective, Request};
 
@@ -172,4 +172,34 @@ fn an_algorithm_that_cannot_is_refused_with_those_that_can() {
             assert!(text.contains(words), "{text:?} lacks {words:?}");
         }
     });
+}
+
+/// Whether a call repeats the last one must not depend on which form of it a rank uses.
+#[test]
+fn a_plain_call_after_a_deterministic_one_is_the_same_call_on_all_ranks() {
+    within(60, || {
+        on_all(world_with(4, &[]), |comm| {
+            let count = size_at_which_choices_differ(&comm);
+            for _ in 0..3 {
+                let mut buffer = input::<f32>(comm.rank(), count);
+                comm.deterministic().all_reduce(&mut buffer, ReduceOp::Sum).expect("deterministic");
+                let mut buffer = input::<f32>(comm.rank(), count);
+                if comm.rank() % 2 == 0 {
+                    comm.all_reduce(&mut buffer, ReduceOp::Sum).expect("blocking");
+                } else {
+                    comm.all_reduce_async(buffer, ReduceOp::Sum).wait().expect("a future");
+                }
+            }
+        });
+    });
+}
+
+/// Elements of f32 whose all_reduce is done otherwise where it must be deterministic.
+fn size_at_which_choices_differ(comm: &Communicator) -> usize {
+    let differ = |count: &usize| {
+        let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, *count as u64);
+        let plans = [request.clone(), request.deterministic()].map(|r| comm.plan(&r).expect("a plan"));
+        plans[0].id != plans[1].id
+    };
+    (0..22).map(|shift| 1 << shift).find(differ).expect("the choices differ somewhere")
 }
