@@ -15,6 +15,7 @@ mod halving;
 mod halving_doubling;
 mod hierarchical;
 mod knomial;
+mod knomial_tree;
 mod local;
 mod multi_ring;
 mod neighbour_exchange;

@@ -17,7 +17,8 @@ use crate::plan::Span;
 use crate::request::Collective;
 use crate::shape::BufferKind;
 
-pub(super) const MAX_SPAN: usize = crate::graph::MAX_SPAN as usize;
+/// In the units of this file.
+const MAX_SPAN: usize = crate::graph::MAX_SPAN as usize;
 
 pub(super) const ALGORITHM: Algorithm = Algorithm {
     name: "recursive_doubling",

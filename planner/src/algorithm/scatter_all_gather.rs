@@ -10,9 +10,10 @@
 
 use hcomm_ops::Rank;
 
-use super::binomial::Tree;
+use super::binomial::RADIX;
 use super::bruck;
 use super::group::{Group, ahead, log2_ceil};
+use super::knomial_tree::Tree;
 use super::runs::{Run, doublings, pieces};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
@@ -42,11 +43,11 @@ fn layout(call: &Call<'_>) -> Layout {
 fn work(call: &Call<'_>) -> Work {
     let (n, steps) = (call.world, log2_ceil(call.world) as usize);
     let rank = |member: usize| ahead(call.root, member, n);
-    let size = |member: usize| Tree::new(n, 0, 0).size(member);
+    let tree = Tree::new(RADIX, n, 0, 0);
+    let size = |member: usize| tree.size(member);
     let mut tally = Tally::new(call);
     let down = call.collective == Collective::Broadcast;
-    for member in 1..n {
-        let Some(parent) = Tree::new(n, 0, member).parent() else { continue };
+    for (member, parent) in tree.edges() {
         let (from, to) = if down { (parent, member) } else { (member, parent) };
         for piece in pieces(chunks(BufferKind::Output, member, size(member)), MAX_SPAN) {
             tally.message(rank(from), rank(to), piece.count as usize);
@@ -54,8 +55,7 @@ fn work(call: &Call<'_>) -> Work {
     }
     let message = |from, to, chunks| tally.message(rank(from), rank(to), chunks);
     let once = (n - 1) as f64 / n as f64;
-    // A tree has as many levels as a member can have bits that are set.
-    let levels = n.ilog2() as usize;
+    let levels = tree.depth();
     if down {
         bruck::gathered(n, size, message);
         tally.work(waits(n), n).copying(1.0)
@@ -68,7 +68,7 @@ fn work(call: &Call<'_>) -> Work {
 /// How many messages of a broadcast wait for one another.
 fn waits(n: usize) -> usize {
     // By member: what it has of the blocks from its own on, as ends of runs, and after how many messages.
-    let tree = Tree::new(n, 0, 0);
+    let tree = Tree::new(RADIX, n, 0, 0);
     let scattered = |member: usize| vec![(tree.size(member), member.count_ones() as usize)];
     let mut runs: Vec<Vec<(usize, usize)>> = (0..n).map(scattered).collect();
     for (distance, offsets) in doublings(n) {
@@ -91,7 +91,7 @@ fn waits(n: usize) -> usize {
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
     let ranks = (0..call.world).map(|member| ahead(call.root, member, call.world)).collect();
     let members = Group::of(ranks, rank);
-    let tree = Tree::new(call.world, 0, members.me);
+    let tree = Tree::new(RADIX, call.world, 0, members.me);
     match call.collective {
         Collective::Broadcast => broadcast(b, &members, &tree),
         _ => reduce(b, &members, &tree),

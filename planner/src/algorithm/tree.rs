@@ -6,7 +6,8 @@
 
 use hcomm_ops::Rank;
 
-use super::knomial::Tree;
+use super::knomial::RADIX;
+use super::knomial_tree::Tree;
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, only_of_two, serves_all};
 use crate::choose::Work;
@@ -28,7 +29,7 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
 };
 
 fn work(call: &Call<'_>) -> Work {
-    let tree = Tree::new(call.world, 0, 0);
+    let tree = Tree::new(RADIX, call.world, 0, 0);
     let mut tally = Tally::new(call);
     for (child, parent) in tree.edges() {
         tally.message(child, parent, 0);
@@ -38,7 +39,7 @@ fn work(call: &Call<'_>) -> Work {
 }
 
 fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
-    let tree = Tree::new(call.world, 0, rank);
+    let tree = Tree::new(RADIX, call.world, 0, rank);
     let own = Span::input(0);
     let mut arrived = vec![own];
     for child in tree.children() {

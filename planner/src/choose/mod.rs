@@ -82,13 +82,13 @@ impl Choice {
 
     /// The best candidate for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
     pub fn pick(&self, call: &Call<'_>, bytes: Option<u64>) -> Option<Candidate> {
-        let step = self.thresholds(call)?.at(bytes.unwrap_or(0));
-        // The table is for calls of its class whose root is rank 0; few algorithms serve other roots less well.
-        step.map(|step| step.candidate).filter(|candidate| candidate.supports(call).is_ok()).or_else(|| {
-            let able = Candidate::all().filter(|candidate| candidate.supports(call).is_ok());
-            let tiles = self.model.tiles();
-            self.cheapest(able.flat_map(|c| tiles.iter().map(move |tile| c.with_tile(*tile))), call, bytes)
-        })
+        let candidate = self.thresholds(call)?.at(bytes.unwrap_or(0))?.candidate;
+        debug_assert_eq!(
+            candidate.supports(call),
+            Ok(()),
+            "what serves a class serves every root and type of it"
+        );
+        Some(candidate)
     }
 
     /// The cheapest of those that a name leaves open.

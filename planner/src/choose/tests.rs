@@ -55,6 +55,26 @@ fn the_table_is_the_least_predicted_time_at_every_size_of_the_grid() {
 }
 
 #[test]
+fn what_serves_a_class_serves_every_root_and_type_of_it() {
+    let uneven = [Topology::from_host_of(&[0, 0, 1]), Topology::from_host_of(&[0, 1, 0, 1, 2, 2])];
+    let plain = (1..=9).map(Topology::single_host);
+    let even = [Topology::hosts(2, 3), Topology::hosts(3, 2), Topology::hosts(4, 1)];
+    for topology in plain.chain(even).chain(uneven) {
+        for class in Collective::ALL.into_iter().flat_map(Class::all) {
+            let example = class.example(&topology);
+            let roots = if example.collective.is_rooted() { topology.world() } else { 1 };
+            for (root, dtype) in (0..roots).flat_map(|root| DType::ALL.map(|dtype| (root, dtype))) {
+                let call = Call { root, dtype, ..example };
+                for candidate in Candidate::all().filter(|_| Class::of(&call) == class) {
+                    let [wanted, found] = [&example, &call].map(|c| candidate.supports(c).is_ok());
+                    assert_eq!(wanted, found, "{candidate} for {call}, root {root}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn between_the_sizes_of_the_grid_the_smaller_one_counts() {
     let topology = Topology::single_host(4);
     let choice = Choice::new(&topology, Costs::shm());
