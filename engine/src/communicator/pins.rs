@@ -21,14 +21,16 @@ pub(super) fn read(text: &str, planner: &Planner, deterministic: bool) -> Result
         return Ok(pins);
     }
     let name = AlgorithmName::parse(text.trim()).map_err(hcomm_planner::PlanError::from)?;
-    let each = name.collectives().iter().map(|collective| {
-        let pins = AlgorithmPins::parse(&format!("{collective}={}", text.trim())).unwrap_or_default();
-        check(&pins).map(|()| pins)
-    });
-    let each: Vec<_> = each.collect();
-    let able: Vec<String> = each.iter().flatten().map(Value::show).collect();
-    match (able.is_empty(), each.into_iter().find_map(Result::err)) {
-        (true, Some(error)) => Err(error.into()),
-        _ => Ok(AlgorithmPins::parse(&able.join(",")).unwrap_or_default()),
+    let pinned = |collectives: &[_]| AlgorithmPins::for_all(collectives.iter().copied(), text.trim());
+    let (mut able, mut unable) = (Vec::new(), None);
+    for collective in name.collectives() {
+        match check(&pinned(&[*collective])) {
+            Ok(()) => able.push(*collective),
+            Err(error) => unable = unable.or(Some(error)),
+        }
+    }
+    match unable {
+        Some(error) if able.is_empty() => Err(error.into()),
+        _ => Ok(pinned(&able)),
     }
 }

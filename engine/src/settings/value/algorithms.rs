@@ -43,6 +43,21 @@ impl AlgorithmPins {
         pins.iter().enumerate().all(is_distinct).then_some(AlgorithmPins { pins })
     }
 
+    /// One algorithm for some collectives, at all sizes.
+    pub fn for_all(collectives: impl IntoIterator<Item = Collective>, algorithm: &str) -> Self {
+        let algorithm: Arc<str> = algorithm.into();
+        let pin = |collective| Pinned {
+            collective,
+            from_bytes: 0,
+            to_bytes: u64::MAX,
+            algorithm: algorithm.clone(),
+        };
+        let mut pins: Vec<Pinned> = collectives.into_iter().map(pin).collect();
+        pins.sort();
+        pins.dedup();
+        AlgorithmPins { pins }
+    }
+
     /// The algorithm pinned for a collective at a size: one for a range of sizes before one for all.
     pub fn of(&self, collective: Collective, bytes: u64) -> Option<&Arc<str>> {
         let mut own = self.ranged_first().filter(|pin| pin.collective == collective);

@@ -1,0 +1,211 @@
+//! `Call::bind`: where every span of a plan lies, and in how many tiles it is moved, for the counts of one call.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hcomm_ops::{Kernel, ReduceOp};
+use hcomm_planner::{BufferKind, Node, Plan, Request, Shape, Sink, Source, Span, shape};
+
+use super::name::fingerprint;
+use super::{Call, CallNode, CallSink, CallSource, Extent, FEW, LEAST_SLOT_BYTES, Way};
+use crate::error::Refused;
+
+impl Call {
+    /// Binds `request` to `plan`. A tile of a message (all its chunks) never exceeds `message_bytes`.
+    ///
+    /// # Errors
+    /// Where the reduction does not exist for the data type, or the plan does not fit the counts.
+    pub fn bind(request: Request, plan: Arc<Plan>, message_bytes: usize) -> Result<Call, Refused> {
+        let kernel =
+            Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
+        let layout = Layout::new(&request, &plan);
+        let tile_bytes = shape::tile_bytes(message_bytes as u64, plan.span_chunks, layout.element_bytes);
+        let fingerprint = fingerprint(&request, &plan, tile_bytes);
+        let scales = matches!(request.op, ReduceOp::Average | ReduceOp::PreMulSum(_));
+        let mut call = Call {
+            kernel,
+            fingerprint,
+            scales,
+            input_bytes: layout.input.as_ref().map(|shape| shape.elements() * layout.element_bytes),
+            output_bytes: layout.output.as_ref().map(|shape| shape.elements() * layout.element_bytes),
+            scratch_bytes: layout.scratch.last().map_or(0, |e| e.start + e.bytes),
+            tile_bytes,
+            nodes: Vec::with_capacity(plan.nodes.len()),
+            sources: Vec::with_capacity(plan.sources.len()),
+            sinks: Vec::with_capacity(plan.sinks.len()),
+            extents: Vec::new(),
+            running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
+            is_repeatable: false,
+            trips: 0,
+            request,
+            plan,
+        };
+        let plan = call.plan.clone();
+        for (id, node) in plan.nodes.iter().enumerate() {
+            call.bind_node(&plan, node, &layout).map_err(|reason| unfit(&plan, id, reason))?;
+        }
+        if call.tile_bytes * u64::from(plan.span_chunks) > message_bytes.max(LEAST_SLOT_BYTES) as u64 {
+            return Err(unfit(&plan, 0, "an element of every chunk of its messages does not fit a slot"));
+        }
+        call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
+        Ok(call)
+    }
+
+    fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) -> Result<(), &'static str> {
+        let chunks = |span: Span| (span.first..span.first + span.count).map(move |c| (span.buffer, c));
+        let largest = chunks(node.extent).map(|(b, c)| layout.extent(b, c).bytes).max().unwrap_or(0);
+        let trips = shape::trip_count(largest, self.tile_bytes) as u32;
+        let extents = self.extents.len() as u32;
+        let spans = local_spans(plan, node).chain([node.extent]);
+        let bound: Vec<Vec<Extent>> =
+            spans.map(|span| chunks(span).map(|(b, c)| layout.extent(b, c)).collect()).collect();
+        let lengths = |list: &[Extent]| list.iter().map(|e| e.bytes).collect::<Vec<_>>();
+        if bound.windows(2).any(|pair| lengths(&pair[0]) != lengths(&pair[1])) {
+            return Err("its spans differ in length with these counts");
+        }
+        let merge = trips == 1 && bound.iter().all(|list| side_by_side(list));
+        let per_span = if merge { 1 } else { node.extent.count };
+        for list in &bound {
+            if merge {
+                self.extents.push(joined(list));
+            } else {
+                self.extents.extend(list);
+            }
+        }
+        let extent = self.extents.len() as u32 - per_span;
+        let (sources, sinks) = self.find(plan, node, extents, per_span);
+        let mut bound = CallNode {
+            trips,
+            deps: node.deps.clone(),
+            lane: node.lane,
+            way: Way::Fold,
+            bytes: 0,
+            sources,
+            sinks,
+            finish: node.finish,
+            per_span,
+            extent,
+        };
+        bound.way = self.way(&bound);
+        bound.bytes = self.message_bytes(&bound, 0);
+        self.nodes.push(bound);
+        Ok(())
+    }
+
+    /// Appends a node's sources and sinks, whose spans' chunks begin at `extents`.
+    fn find(
+        &mut self,
+        plan: &Plan,
+        node: &Node,
+        mut extents: u32,
+        per_span: u32,
+    ) -> (Range<u32>, Range<u32>) {
+        let firsts = (self.sources.len() as u32, self.sinks.len() as u32);
+        let end = |channel: u32| {
+            (plan.channels[channel as usize].peer as u32, plan.channels[channel as usize].index)
+        };
+        let mut next = || {
+            extents += per_span;
+            extents - per_span
+        };
+        for source in plan.sources_of(node) {
+            self.sources.push(match *source {
+                Source::Span { span, first } => {
+                    CallSource::Span { buffer: span.buffer, extents: next(), first }
+                }
+                Source::Message { channel, first } => {
+                    let (peer, channel) = end(channel);
+                    CallSource::Message { peer, channel, first }
+                }
+            });
+        }
+        for sink in plan.sinks_of(node) {
+            self.sinks.push(match *sink {
+                Sink::Span(span) => CallSink::Span { buffer: span.buffer, extents: next() },
+                Sink::Message { channel } => {
+                    let (peer, channel) = end(channel);
+                    CallSink::Message { peer, channel }
+                }
+            });
+        }
+        (firsts.0..self.sources.len() as u32, firsts.1..self.sinks.len() as u32)
+    }
+
+    fn way(&self, node: &CallNode) -> Way {
+        let (sources, sinks) = (self.sources_of(node), self.sinks_of(node));
+        let is_unscaled = |first: bool| !(first && self.scales);
+        let is_span = matches!(*sources, [CallSource::Span { first, .. }] if is_unscaled(first));
+        if is_span && !node.finish && sinks.iter().all(|sink| matches!(sink, CallSink::Message { .. })) {
+            return Way::Send;
+        }
+        let is_small = node.trips == 1 && node.per_span == 1 && sources.len().max(sinks.len()) <= FEW;
+        if is_small { Way::SmallFold } else { Way::Fold }
+    }
+}
+
+fn unfit(plan: &Plan, node: usize, reason: &'static str) -> Refused {
+    Refused::Unfit { algorithm: plan.algorithm.clone(), node, reason }
+}
+
+/// The byte ranges of all chunks of one rank's buffers.
+struct Layout {
+    element_bytes: u64,
+    input: Option<Shape>,
+    output: Option<Shape>,
+    scratch: Vec<Extent>,
+}
+
+impl Layout {
+    fn new(request: &Request, plan: &Plan) -> Self {
+        let blocks = request.blocks(plan.rank, plan.world);
+        let shape = |blocks: Option<Vec<u64>>| blocks.map(|b| Shape::new(b, plan.parts));
+        let mut layout = Layout {
+            element_bytes: request.dtype.size_bytes() as u64,
+            input: shape(blocks.input),
+            output: shape(blocks.output),
+            scratch: Vec::new(),
+        };
+        let mut start = 0;
+        for like in &plan.scratch {
+            let bytes = layout.extent(like.buffer, like.first).bytes;
+            layout.scratch.push(Extent { start, bytes });
+            start += bytes;
+        }
+        layout
+    }
+
+    fn extent(&self, buffer: BufferKind, chunk: u32) -> Extent {
+        let shape = match buffer {
+            BufferKind::Input => &self.input,
+            BufferKind::Output => &self.output,
+            BufferKind::Scratch => return self.scratch[chunk as usize],
+        };
+        let Some(shape) = shape else { return Extent { start: 0, bytes: 0 } };
+        let range = shape.chunk(chunk);
+        Extent {
+            start: range.start * self.element_bytes,
+            bytes: (range.end - range.start) * self.element_bytes,
+        }
+    }
+}
+
+/// The local spans of a node: of its sources, then of its sinks.
+fn local_spans<'a>(plan: &'a Plan, node: &Node) -> impl Iterator<Item = Span> + 'a {
+    let sources = plan.sources_of(node).iter().filter_map(|s| match s {
+        Source::Span { span, .. } => Some(*span),
+        Source::Message { .. } => None,
+    });
+    let sinks = plan.sinks_of(node).iter().filter_map(|s| match s {
+        Sink::Span(span) => Some(*span),
+        Sink::Message { .. } => None,
+    });
+    sources.chain(sinks)
+}
+
+fn side_by_side(list: &[Extent]) -> bool {
+    list.windows(2).all(|w| w[0].start + w[0].bytes == w[1].start)
+}
+
+fn joined(list: &[Extent]) -> Extent {
+    Extent { start: list.first().map_or(0, |e| e.start), bytes: list.iter().map(|e| e.bytes).sum() }
+}
