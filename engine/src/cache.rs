@@ -1,10 +1,10 @@
 //! [`PlanCache`]: calls that were made before, bound and ready; and plans, which do not depend on sizes.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hcomm_ops::Rank;
 use hcomm_planner::{Plan, PlanKey, Planner, Request};
+use rustc_hash::FxHashMap;
 
 use crate::call::Call;
 use crate::error::Refused;
@@ -24,8 +24,8 @@ pub(crate) struct PlanCache {
 #[derive(Default)]
 struct Cached {
     last: Option<Arc<Call>>,
-    calls: HashMap<Request, Arc<Call>>,
-    plans: HashMap<PlanKey, Arc<Plan>>,
+    calls: FxHashMap<Request, Arc<Call>>,
+    plans: FxHashMap<PlanKey, Arc<Plan>>,
 }
 
 impl PlanCache {

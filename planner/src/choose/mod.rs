@@ -29,7 +29,7 @@ pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
 pub use tuning::{Curve, LinkKind, Tuning, TuningError};
 pub use work::{PerLink, Work};
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::algorithm::Call;
 use crate::compile::{PlanError, unsupported};
@@ -51,7 +51,7 @@ pub struct Choice {
     set_aside: Vec<PinError>,
     /// Where costs and measurements come from.
     source: String,
-    tables: HashMap<Class, Thresholds>,
+    tables: FxHashMap<Class, Thresholds>,
 }
 
 impl Choice {
@@ -181,7 +181,7 @@ fn refusal(name: &str, first: Option<&Candidate>, call: &Call<'_>) -> PlanError 
     unsupported(call, format!(" by '{name}'"), format!("it {reason}"))
 }
 
-fn tables(topology: &Topology, model: &Model, pins: &[Pin]) -> HashMap<Class, Thresholds> {
+fn tables(topology: &Topology, model: &Model, pins: &[Pin]) -> FxHashMap<Class, Thresholds> {
     Collective::ALL.into_iter().flat_map(|collective| tables_of(collective, topology, model, pins)).collect()
 }
 
