@@ -1,14 +1,13 @@
 //! `freeze`: a placed graph becomes a [`Plan`] of flat arrays.
 
-use std::hash::Hasher;
-
 use hcomm_ops::Rank;
 use petgraph::Direction::Incoming;
 use petgraph::stable_graph::NodeIndex;
+use rustc_hash::FxHashMap;
 
 use crate::algorithm::{Algorithm, Call, Layout};
 use crate::graph::{End, From, Graph, To};
-use crate::hash::{Fnv, Map};
+use crate::hash::Fnv;
 use crate::pass::Placement;
 use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
 use crate::request::Collective;
@@ -102,7 +101,7 @@ struct Freezing<'a> {
     graph: &'a Graph,
     placement: &'a Placement,
     channels: Vec<Channel>,
-    numbers: Map<(Direction, End), u32>,
+    numbers: FxHashMap<(Direction, End), u32>,
     /// The operations in the order of their ids.
     order: Vec<NodeIndex>,
     /// Id of each operation, by its index.

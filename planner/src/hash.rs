@@ -1,10 +1,4 @@
-//! [`Fnv`]: one fixed hash, for plan ids (the same on every machine) and for small tables of the compiler's own keys.
-
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// A table of keys that no outsider chooses.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
+//! [`Fnv`]: one fixed hash, for the ids of plans, which are the same on every machine.
 
 /// FNV-1a over 64 bits.
 #[derive(Clone, Copy, Debug)]
@@ -26,41 +20,8 @@ impl Fnv {
     pub fn number(&mut self, number: u64) {
         self.bytes(&number.to_le_bytes());
     }
-}
 
-impl Default for Fnv {
-    fn default() -> Self {
-        Fnv::new()
-    }
-}
-
-/// As a table's hasher it takes whole words at a time: ids use `bytes` and `number` instead.
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        self.bytes(bytes);
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(PRIME).rotate_left(23);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
+    pub fn finish(&self) -> u64 {
         self.0
     }
 }

@@ -12,7 +12,6 @@
 //! different tiles at once.
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 use hcomm_ops::Rank;
 

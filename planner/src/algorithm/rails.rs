@@ -10,8 +10,6 @@
 //! reduce_scatter (k - 1)/n S across and (g - 1)/g S inside; all_to_all (k - 1)/k S across and (g - 1)/g S inside. reduce_scatter rounds as
 //! often as both algorithms do.
 
-use std::hash::Hasher;
-
 use hcomm_ops::Rank;
 
 use super::group::{Group, behind};

@@ -3,8 +3,6 @@
 //! The outer algorithm makes a topology of the ranks that take part, a call of the step on it, and says in a [`Frame`] where
 //! the step's ranks, chunks and channels are; the step's own program is written as it stands.
 
-use std::hash::Hasher;
-
 use hcomm_ops::Rank;
 
 use super::{Algorithm, Call, Layout, Variant, local};

@@ -1,7 +1,5 @@
 //! Compiles every rank's slice of a program by the passes that all plans go through, and verifies them together.
 
-use std::hash::Hasher;
-
 use super::error::CustomError;
 use super::lower::{Share, lower};
 use super::{Place, PlanBuilder};

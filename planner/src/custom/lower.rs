@@ -5,12 +5,12 @@
 //! not lie side by side, or has different numbers of contributions in it, or would make too long a message.
 
 use hcomm_ops::Rank;
+use rustc_hash::FxHashMap;
 
 use super::error::{CustomError, StepFault};
 use super::values::{Value, Values};
 use super::{Place, PlanBuilder, Step};
 use crate::graph::{Builder, MAX_SPAN};
-use crate::hash::Map;
 use crate::plan::Span;
 use crate::shape::{BufferKind, alias};
 
@@ -53,8 +53,8 @@ pub(super) fn lower(program: &PlanBuilder) -> Result<Vec<Share>, CustomError> {
     let mut lowering = Lowering {
         program,
         shares: vec![Share::default(); program.world],
-        cells: Map::default(),
-        homes: Map::default(),
+        cells: FxHashMap::default(),
+        homes: FxHashMap::default(),
         values: Values::new(program.world),
     };
     for (number, step) in program.steps.iter().enumerate() {
@@ -82,9 +82,9 @@ struct Cell {
 struct Lowering<'a> {
     program: &'a PlanBuilder,
     shares: Vec<Share>,
-    cells: Map<Key, Cell>,
+    cells: FxHashMap<Key, Cell>,
     /// Numbers of the places of scratch.
-    homes: Map<Key, u32>,
+    homes: FxHashMap<Key, u32>,
     values: Values,
 }
 

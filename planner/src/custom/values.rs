@@ -1,8 +1,7 @@
 //! [`Values`]: what chunks hold, symbolically: whose contributions. A copy of a value has its number.
 
 use hcomm_ops::Rank;
-
-use crate::hash::Map;
+use rustc_hash::FxHashMap;
 
 /// A value's number.
 pub(super) type Value = u32;
@@ -14,12 +13,12 @@ pub(super) struct Values {
     words: usize,
     /// By value: bit r says that rank r's contribution is in it.
     ranks: Vec<u64>,
-    raw: Map<(Rank, u32), Value>,
+    raw: FxHashMap<(Rank, u32), Value>,
 }
 
 impl Values {
     pub fn new(world: usize) -> Values {
-        Values { words: world.div_ceil(64), ranks: Vec::new(), raw: Map::default() }
+        Values { words: world.div_ceil(64), ranks: Vec::new(), raw: FxHashMap::default() }
     }
 
     /// Input chunk `chunk` of a rank.

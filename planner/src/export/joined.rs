@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::hash::Map;
+use rustc_hash::FxHashMap;
+
 use crate::plan::{Direction, NodeId, Plan, Sink, Source};
 
 /// Why an edge is there.
@@ -80,7 +81,7 @@ impl<'a> Picture<'a> {
     }
 
     fn add_messages(&mut self) {
-        let mut waiting: Map<(usize, usize, u8), Vec<usize>> = Map::default();
+        let mut waiting: FxHashMap<(usize, usize, u8), Vec<usize>> = FxHashMap::default();
         for at in 0..self.len() {
             let (plan, id) = self.node(at);
             for sink in plan.sinks_of(&plan.nodes[id]) {

@@ -2,12 +2,12 @@
 
 use hcomm_ops::Rank;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
+use rustc_hash::FxHashMap;
 
 use super::frame::Entered;
 use super::hazard::Hazards;
 use super::{End, Frame, From, Graph, Hazard, Holds, MAX_SPAN, Op, Team, To};
 use crate::buffers::BlockCounts;
-use crate::hash::Map;
 use crate::plan::{Direction, Span};
 use crate::request::Collective;
 use crate::shape::BufferKind;
@@ -20,7 +20,7 @@ use crate::shape::BufferKind;
 pub(crate) struct Builder {
     graph: Graph,
     hazards: Hazards,
-    last_on: Map<(Direction, End), u32>,
+    last_on: FxHashMap<(Direction, End), u32>,
     /// The frames that are being written in, the innermost last.
     frames: Vec<Entered>,
     /// The plan's number of each stage that was named outside of all frames.
@@ -50,7 +50,7 @@ impl Builder {
                 homes: Vec::new(),
             },
             hazards: Hazards::new(collective, rank, parts, blocks),
-            last_on: Map::default(),
+            last_on: FxHashMap::default(),
             frames: Vec::new(),
             stages: vec![0],
             stage: 0,

@@ -176,6 +176,6 @@ pub(crate) fn seal(plans: &mut [Plan]) {
     plans.iter_mut().for_each(|plan| plan.id = 0);
     let mut hash = Fnv::new();
     hash.bytes(json::write(plans).as_bytes());
-    let id = std::hash::Hasher::finish(&hash);
+    let id = hash.finish();
     plans.iter_mut().for_each(|plan| plan.id = id);
 }

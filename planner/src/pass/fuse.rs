@@ -12,10 +12,10 @@
 use petgraph::Direction::Outgoing;
 use petgraph::stable_graph::NodeIndex;
 use petgraph::visit::EdgeRef;
+use rustc_hash::FxHashMap;
 
 use super::place::{Resource, resource};
 use crate::graph::{From, Graph, Hazard, To};
-use crate::hash::Map;
 use crate::plan::Span;
 use crate::shape::BufferKind;
 use crate::topology::{LinkClass, Topology};
@@ -135,7 +135,7 @@ impl<'a> Fusing<'a> {
 
     /// *Share*, for every input or output span.
     fn share_spans(&mut self) {
-        let mut groups: Map<Span, Vec<NodeIndex>> = Map::default();
+        let mut groups: FxHashMap<Span, Vec<NodeIndex>> = FxHashMap::default();
         for at in self.graph.program() {
             if let Some(span) = self.passed_on(at).filter(|span| !is_scratch(span)) {
                 groups.entry(span).or_default().push(at);

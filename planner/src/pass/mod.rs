@@ -9,8 +9,9 @@ mod reuse;
 mod scratch;
 mod thin;
 
+use rustc_hash::FxHashMap;
+
 use crate::graph::{End, Graph};
-use crate::hash::Map;
 use crate::plan::{Direction, LaneKind};
 use crate::topology::Topology;
 
@@ -37,7 +38,7 @@ pub(crate) struct Placement {
     /// The lanes, in the order of their first operation.
     pub lanes: Vec<LaneKind>,
     /// The lane of every channel end.
-    pub ends: Map<(Direction, End), u32>,
+    pub ends: FxHashMap<(Direction, End), u32>,
 }
 
 /// Runs every pass.

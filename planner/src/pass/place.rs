@@ -6,10 +6,10 @@
 //! other hosts on the queue pair of the nearest NIC.
 
 use hcomm_ops::Rank;
+use rustc_hash::FxHashMap;
 
 use super::Placement;
 use crate::graph::{End, Graph, Op};
-use crate::hash::Map;
 use crate::plan::{Direction, LaneKind};
 use crate::topology::{LinkClass, Topology};
 
@@ -42,7 +42,7 @@ pub(super) fn place(graph: &mut Graph, topology: &Topology, placement: &mut Plac
     for op in graph.ops.node_weights() {
         tied.tie(op);
     }
-    let mut sets: Map<Set, u32> = Map::default();
+    let mut sets: FxHashMap<Set, u32> = FxHashMap::default();
     let mut peers: Vec<Vec<Rank>> = Vec::new();
     let mut resources: Vec<Resource> = Vec::new();
     for at in graph.program() {
@@ -109,7 +109,7 @@ fn ends(op: &Op) -> impl Iterator<Item = (Direction, End)> + '_ {
 /// Disjoint sets of channel ends.
 #[derive(Default)]
 struct Tied {
-    numbers: Map<(Direction, End), u32>,
+    numbers: FxHashMap<(Direction, End), u32>,
     parents: Vec<u32>,
 }
 

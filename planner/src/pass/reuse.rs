@@ -5,9 +5,9 @@
 //! them earlier. Algorithms of the list take fresh scratch for every value and are left as they are.
 
 use petgraph::stable_graph::NodeIndex;
+use rustc_hash::FxHashMap;
 
 use crate::graph::{Graph, Hazard};
-use crate::hash::Map;
 use crate::plan::Span;
 use crate::shape::BufferKind;
 
@@ -17,7 +17,7 @@ pub(super) fn reuse(graph: &mut Graph) {
     }
     let touched = touched(graph);
     let mut slots: Vec<u32> = (0..graph.scratch.len() as u32).collect();
-    let mut last: Map<u32, Span> = Map::default();
+    let mut last: FxHashMap<u32, Span> = FxHashMap::default();
     for at in graph.program() {
         let written: Vec<Span> = graph.ops[at].sinks.iter().filter_map(|sink| sink.span()).collect();
         for value in written.into_iter().filter(|span| span.buffer == BufferKind::Scratch) {

@@ -6,9 +6,9 @@
 use petgraph::Direction::Incoming;
 use petgraph::stable_graph::{EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
+use rustc_hash::FxHashMap;
 
 use crate::graph::{Graph, Hazard};
-use crate::hash::Map;
 
 /// Edges into one node that are compared with one another; a node with more keeps what the lanes do not imply.
 const COMPARED: usize = 64;
@@ -72,9 +72,9 @@ fn drop_implied_by_another(graph: &mut Graph, at: NodeIndex, known: &Known) {
 #[derive(Default)]
 struct Known {
     /// For (waiting lane, lane waited for): (waiter, the latest node of that lane it has waited for).
-    lanes: Map<(u32, u32), Vec<(NodeIndex, NodeIndex)>>,
+    lanes: FxHashMap<(u32, u32), Vec<(NodeIndex, NodeIndex)>>,
     /// For (waiting lane, node that lends): the first waiter.
-    lent: Map<(u32, NodeIndex), NodeIndex>,
+    lent: FxHashMap<(u32, NodeIndex), NodeIndex>,
 }
 
 impl Known {

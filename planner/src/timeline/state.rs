@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use rustc_hash::FxHashMap;
+
 use super::run::Why;
-use crate::hash::Map;
 use crate::plan::LaneKind;
 use crate::verify::joined::Joined;
 
@@ -93,7 +94,7 @@ pub(super) struct Nth {
 /// By message.
 pub(super) fn nths(joined: &Joined<'_>) -> Vec<Nth> {
     let mut nths = vec![Nth::default(); joined.messages.len()];
-    let mut counts: Map<usize, usize> = Map::default();
+    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
     for links in &joined.links {
         for message in &links.sent {
             nths[*message].sent = next(&mut counts, joined.messages[*message].fifo);
@@ -108,7 +109,7 @@ pub(super) fn nths(joined: &Joined<'_>) -> Vec<Nth> {
 }
 
 /// How often a key has been counted before.
-fn next(counts: &mut Map<usize, usize>, key: usize) -> usize {
+fn next(counts: &mut FxHashMap<usize, usize>, key: usize) -> usize {
     let count = counts.entry(key).or_default();
     *count += 1;
     *count - 1

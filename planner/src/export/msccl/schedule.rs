@@ -1,12 +1,13 @@
 //! Puts one rank's steps into thread blocks, each behind waits for what it must follow in other blocks: one wait per step, and a `nop` for every
 //! further one. Which steps touch the same chunk is followed as for built plans, in place and apart.
 
+use rustc_hash::FxHashMap;
+
 use super::blocks::{Block, Blocks};
 use super::lower::{Lowered, Step};
 use super::{ExportError, within};
 use crate::buffers::BlockCounts;
 use crate::graph::Hazards;
-use crate::hash::Map;
 use crate::plan::Plan;
 
 /// Most steps of a block, `nop`s included.
@@ -40,7 +41,8 @@ pub(super) fn schedule(lowered: &Lowered<'_>, blocks: Blocks) -> Result<Gpu, Exp
     let mut hazards = Hazards::new(collective, rank, parts, buffers);
     lowered.scratch.iter().for_each(|_| hazards.add_scratch());
     let lists = vec![Vec::new(); blocks.list.len()];
-    let mut schedule = Schedule { rank, blocks, hazards, lists, places: Vec::new(), known: Map::default() };
+    let mut schedule =
+        Schedule { rank, blocks, hazards, lists, places: Vec::new(), known: FxHashMap::default() };
     for step in &lowered.steps {
         schedule.place(*step)?;
     }
@@ -55,7 +57,7 @@ struct Schedule {
     /// Block and place of each step so far.
     places: Vec<(usize, usize)>,
     /// For (waiting block, block waited for): how far the latter is known to have come.
-    known: Map<(usize, usize), usize>,
+    known: FxHashMap<(usize, usize), usize>,
 }
 
 impl Schedule {
