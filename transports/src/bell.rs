@@ -1,48 +1,63 @@
 //! The two words' protocol by which a sleeper is never missed; [`crate::Doorbell`] adds the eventfd to it.
 //!
-//! `asleep` is 1 while somebody sleeps, or is about to, and 0 otherwise.
+//! `asleep` has two bits. `ASLEEP`: somebody sleeps, or is about to. `FENCED`, set once by the owner before anybody else sees the word:
+//! its `heavy` fences do not reach other processes, so senders have to make full ones.
 //!
-//! * Sleeper: exchange `asleep` to 1, full fence, look once more at everything that it waits for, then wait for the eventfd.
-//! * Sender: publish (with an exchange), full fence, read `asleep`; where it is 1, exchange it to 0, and who gets the 1
-//!   writes the eventfd.
+//! * Sleeper: set `ASLEEP`, heavy fence, look once more at everything that it waits for, then wait for the eventfd.
+//! * Sender: publish, light fence, read `asleep`. 0, the usual: done. `FENCED`: full fence, read again. `ASLEEP`: take the
+//!   bit, and who gets it writes the eventfd.
 //!
-//! Whatever the interleaving, either the sleeper's second look sees what was published, or the sender's read sees the 1: each
-//! side writes, fences, and then reads what the other wrote. Two senders cannot both get the 1, so a nap costs one write.
+//! Whatever the interleaving, either the sleeper's second look sees what was published, or the sender's read sees the bit: each
+//! side writes, fences, and then reads what the other wrote. Two senders cannot both get the bit, so a nap costs one write.
 
-use crate::sync::{AtomicU32, Ordering, fence, fence_after_exchange};
+use crate::fence;
+use crate::sync::{AtomicU32, Ordering};
+
+const ASLEEP: u32 = 1;
+const FENCED: u32 = 2;
+
+/// By the owner, before anybody else sees the word.
+#[cfg(not(loom))]
+pub(crate) fn set_up(asleep: &AtomicU32) {
+    set_up_for(asleep, fence::is_asymmetric());
+}
+
+fn set_up_for(asleep: &AtomicU32, is_asymmetric: bool) {
+    asleep.store(if is_asymmetric { 0 } else { FENCED }, Ordering::Release);
+}
 
 /// Says "about to sleep"; what follows is the second look.
 #[inline]
 pub(crate) fn arm(asleep: &AtomicU32) {
-    asleep.swap(1, Ordering::SeqCst);
-    fence_after_exchange();
+    asleep.fetch_or(ASLEEP, Ordering::SeqCst);
+    fence::heavy();
 }
 
 /// Takes it back.
 #[inline]
 pub(crate) fn disarm(asleep: &AtomicU32) {
-    asleep.store(0, Ordering::Relaxed);
+    asleep.fetch_and(!ASLEEP, Ordering::Relaxed);
 }
 
-/// Whether the caller has to wake the sleeper, who may have missed what the caller published with any kind of store.
+/// Whether the caller has to wake the sleeper, who may have missed what the caller published.
 #[inline]
 #[must_use]
 pub(crate) fn claim(asleep: &AtomicU32) -> bool {
-    fence(Ordering::SeqCst);
-    is_set(asleep)
+    fence::light();
+    asleep.load(Ordering::Relaxed) != 0 && claim_bit(asleep)
 }
 
-/// The same directly after an atomic exchange that published.
-#[inline]
-#[must_use]
-pub(crate) fn claim_after_exchange(asleep: &AtomicU32) -> bool {
-    fence_after_exchange();
-    is_set(asleep)
+#[cold]
+fn claim_bit(asleep: &AtomicU32) -> bool {
+    full_fence();
+    asleep.load(Ordering::Relaxed) & ASLEEP != 0 && asleep.fetch_and(!ASLEEP, Ordering::AcqRel) & ASLEEP != 0
 }
 
-#[inline]
-fn is_set(asleep: &AtomicU32) -> bool {
-    asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::AcqRel) != 0
+fn full_fence() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(not(loom))]
+    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 /// `RUSTFLAGS="--cfg loom" cargo test -p hcomm-transports --lib --release -- loom`
@@ -89,19 +104,14 @@ mod loom_tests {
         });
     }
 
-    fn by_exchange(shared: &Shared) {
-        shared.published.fetch_add(1, Ordering::SeqCst);
-        shared.strike_if(claim_after_exchange(&shared.asleep));
-    }
-
-    #[test]
-    fn loom_an_exchange_is_seen_or_wakes() {
-        explore(vec![by_exchange]);
+    fn by_addition(shared: &Shared) {
+        shared.published.fetch_add(1, Ordering::Release);
+        shared.strike_if(claim(&shared.asleep));
     }
 
     #[test]
     fn loom_two_publishers_wake_once() {
-        explore(vec![by_exchange, by_exchange]);
+        explore(vec![by_addition, by_addition]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Endpoint {
 /// Where whoever drives a communicator sleeps until something happens.
 ///
 /// Sleeper: `arm`, look once more at everything it waits for, then `sleep` (or `disarm` where it found something).
-/// Sender: publish, full fence, read the peer's `asleep` word, ring only if it is set. Local threads and the control plane
+/// Sender: publish, light fence, read the peer's `asleep` word, ring only if it is set. Local threads and the control plane
 /// ring through a [`Ringer`]. A wake without a cause is possible; a missed one is not.
 #[derive(Debug)]
 pub struct Doorbell {
@@ -42,10 +42,11 @@ impl Doorbell {
     /// A doorbell whose `asleep` word lies where peers see it.
     pub(crate) fn at(asleep: SharedWord) -> io::Result<Doorbell> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        bell::set_up(&asleep);
         Ok(Doorbell { ringer: Ringer::of(asleep, event) })
     }
 
-    /// Says "about to sleep" where senders look, with a full fence after it.
+    /// Says "about to sleep" where senders look, with a heavy fence after it.
     pub fn arm(&self) {
         bell::arm(&self.ringer.asleep);
     }
@@ -87,7 +88,7 @@ impl Doorbell {
     }
 }
 
-/// Rings a [`Doorbell`] from any thread. Cheap when nobody sleeps: one fence and one load.
+/// Rings a [`Doorbell`] from any thread. Cheap when nobody sleeps: one light fence and one load.
 #[derive(Clone, Debug)]
 pub struct Ringer {
     asleep: SharedWord,
@@ -96,16 +97,9 @@ pub struct Ringer {
 
 impl Ringer {
     /// Wakes the sleeper, if there is one. What the caller published before is seen by it.
+    #[inline]
     pub fn ring(&self) {
         if bell::claim(&self.asleep) {
-            self.strike();
-        }
-    }
-
-    /// The same directly after an atomic exchange that published.
-    #[inline]
-    pub(crate) fn ring_after_exchange(&self) {
-        if bell::claim_after_exchange(&self.asleep) {
             self.strike();
         }
     }

@@ -10,6 +10,7 @@ mod bell;
 pub mod control;
 #[cfg(not(loom))]
 pub mod endpoint;
+pub mod fence;
 #[cfg(not(loom))]
 pub mod inproc;
 #[cfg(not(loom))]

@@ -19,20 +19,24 @@
 //! - `announce` is called by the holder after it has completed operations.
 //!
 //! No wake is lost. A waiter, with the monitor locked, raises `waiting`, fences, and then looks at `held` and at its operation;
-//! a holder lowers `held`, or completes the operation, fences, and then looks at `waiting`: one of the two sees the other, and the holder that sees a waiter locks the monitor, which it gets when the waiter sleeps. Posting and
-//! putting back are the same with `pending` and `held`. Between the lowering of `held` and the unlocking a waiter may find
-//! the core locked: it looks again. A call that finds the core free and leaves no work takes this one lock and no more.
+//! a holder lowers `held`, or completes the operation, fences, and then looks at `waiting`: one of the two sees the other, and
+//! the holder that sees a waiter locks the monitor, which it gets when the waiter sleeps. Posting and putting back are the
+//! same with `pending` and `held`. Waiters and posters fence heavily, holders lightly (`hcomm_transports::fence`). Between the
+//! lowering of `held` and the unlocking a waiter may find the core locked: it looks again. A call that finds the core free and
+//! leaves no work takes this one lock and no more.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
+
+use hcomm_transports::fence;
 
 /// The core, and the place to wait for it.
 #[derive(Debug)]
@@ -106,9 +110,12 @@ impl<T> Handover<T> {
 
     /// Sleeps until `is_done`, until the core can be taken, or for `patience`.
     pub fn wait(&self, is_done: impl Fn() -> bool, patience: Duration) -> Turn<'_, T> {
+        if let Some(core) = self.take() {
+            return Turn::Drive(core);
+        }
         let mut monitor = lock(&self.monitor);
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        fence_after_exchange();
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        fence::heavy();
         if self.held.load(Ordering::Relaxed) && !is_done() {
             monitor = wait_timeout(&self.waiters, monitor, patience);
         }
@@ -123,7 +130,7 @@ impl<T> Handover<T> {
 
     /// Tells the waiters to look at their operations.
     pub fn announce(&self) {
-        fence(Ordering::SeqCst);
+        fence::light();
         if self.is_wanted() {
             let _monitor = lock(&self.monitor);
             self.waiters.notify_all();
@@ -138,8 +145,8 @@ impl<T> Handover<T> {
 
     /// Says that something was put into the inbox, or that an operation is nobody's any more, so that somebody looks.
     pub fn leave_work(&self) {
-        self.pending.swap(true, Ordering::SeqCst);
-        fence_after_exchange();
+        self.pending.store(true, Ordering::Release);
+        fence::heavy();
         self.pass_on(&lock(&self.monitor));
     }
 
@@ -217,8 +224,8 @@ impl<T> Lease<'_, T> {
         let Some(core) = self.core.take() else { return };
         let handover = self.handover;
         handover.work_left.store(work_left, Ordering::Relaxed);
-        handover.held.swap(false, Ordering::SeqCst);
-        fence_after_exchange();
+        handover.held.store(false, Ordering::Release);
+        fence::light();
         let is_awaited = handover.has_pending() || handover.is_wanted();
         drop(core);
         if work_left || is_awaited {
@@ -247,15 +254,6 @@ impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
         self.unlock(true);
     }
-}
-
-/// A full fence, cheap because it comes directly after an atomic exchange: on x86 the exchange is one already.
-#[inline(always)]
-fn fence_after_exchange() {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    fence(Ordering::SeqCst);
 }
 
 #[cfg(not(loom))]

@@ -7,10 +7,10 @@
 //!
 //! | field | writer | reader | ordering |
 //! |---|---|---|---|
-//! | header: flag (u64, one per slot of a port) | sender | receiver | exchanged last, with a full fence; read with acquire |
+//! | header: flag (u64, one per slot of a port) | sender | receiver | stored last, with release; read with acquire |
 //! | header: length (u64: bytes low 48, place high 16) | sender | receiver | plain atomic; the flag publishes it |
 //! | header: 48 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
-//! | cursor (u32 per port, a line each) | receiver | sender | exchanged, with a full fence; read with acquire |
+//! | cursor (u32 per port, a line each) | receiver | sender | stored with release; read with acquire |
 //! | returns: count (u32) and entries (u32 each) | receiver | sender | entry, then count with release; read with acquire |
 //! | bodies (`slot_bytes` each) | who owns the body | who owns it | the flag, or the returns' count, passes it on |
 //!
@@ -38,7 +38,7 @@
 //! exchanges it to `CLAIMED` before it reads a byte, and a sender that wants its span back exchanges it to `REVOKED`; whichever
 //! compare-and-exchange comes first wins. A claim ends with the release, or with `REVOKED` written by a receiver that gives up.
 //!
-//! **Sleepers.** Publishing and releasing end with a full fence and a look at the other end's `asleep` word: see `crate::bell`.
+//! **Sleepers.** Publishing and releasing end with a light fence and a look at the other end's `asleep` word: see `crate::bell`.
 //!
 //! **Trust.** Whatever the other end can write is read once, checked, then used. An impossible value is an `Impossible`, after
 //! which the wire is lost.

@@ -184,7 +184,7 @@ impl Receiver {
         port.head = after(port.head, depth);
         port.slot += port.head as usize;
         port.last = self.lasts[port.slot];
-        self.region.cursor(number).swap(port.released, Ordering::SeqCst);
+        self.region.cursor(number).store(port.released, Ordering::Release);
     }
 
     /// Gives up the lent messages that are shown and that `which` picks by operation. Returns whether there were any.

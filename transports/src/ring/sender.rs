@@ -227,7 +227,7 @@ impl Sender {
         port.head = after(port.head, depth);
         port.slot += port.head as usize;
         self.region.length(slot).store(word::length(bytes, place), Ordering::Relaxed);
-        self.region.flag(slot).swap(flag, Ordering::SeqCst);
+        self.region.flag(slot).store(flag, Ordering::Release);
     }
 
     /// Reads a port's cursor.

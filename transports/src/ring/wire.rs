@@ -127,7 +127,7 @@ impl Wire for RingWire {
     #[inline]
     fn commit(&mut self, key: Key, bytes: usize) {
         self.sender.commit(key, bytes, &mut self.stock);
-        self.ringer.ring_after_exchange();
+        self.ringer.ring();
     }
 
     #[inline]
@@ -142,7 +142,7 @@ impl Wire for RingWire {
             return Sent::Full;
         }
         if let Some(ticket) = self.lend(key, pieces, may_lend) {
-            self.ringer.ring_after_exchange();
+            self.ringer.ring();
             return Sent::Lent(ticket);
         }
         let bytes = pieces.iter().map(|piece| piece.len()).sum();
@@ -184,7 +184,7 @@ impl Wire for RingWire {
             released = learnt.and_then(|()| self.receiver.release(port, &mut self.stock, true));
         }
         self.trust(released, false);
-        self.ringer.ring_after_exchange();
+        self.ringer.ring();
     }
 
     #[inline]
@@ -199,7 +199,7 @@ impl Wire for RingWire {
         }
         self.sender.pass_on(key, bytes, body, &mut self.stock);
         self.receiver.advance(from);
-        self.ringer.ring_after_exchange();
+        self.ringer.ring();
         true
     }
 
