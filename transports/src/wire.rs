@@ -22,7 +22,7 @@ use hcomm_ops::RawSpan;
 pub const REVOKED_BYTES: u64 = u64::MAX;
 
 /// Whose message it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Low half of the operation's number.
     pub operation: u32,

@@ -31,6 +31,10 @@ pub struct CallNode {
     pub deps: Range<u32>,
     /// Its lane.
     pub lane: u32,
+    /// The same as bits, where the call has [`Call::bits`]: the node before it on its lane, and those that come before it.
+    pub lane_bit: u64,
+    /// See `lane_bit`.
+    pub dep_bits: u64,
     /// Sources, a range of [`Call::sources`].
     pub sources: Range<u32>,
     /// Sinks, a range of [`Call::sinks`].
@@ -132,6 +136,8 @@ pub struct Call {
     pub sinks: Vec<CallSink>,
     /// Chunks' byte ranges, referred to by `nodes`.
     pub extents: Vec<Extent>,
+    /// A bit for each node, where there are at most 64, of one tile each.
+    pub bits: Option<u64>,
     /// Lanes that have nodes.
     pub running: usize,
     /// Whether equal buffers of an equal call are all it takes to make it again: the plan is the planner's own choice.

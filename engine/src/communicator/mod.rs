@@ -217,8 +217,8 @@ impl Communicator {
         }
     }
 
-    /// Makes a call that is the last one once more, with the same or other buffers of the same length: nothing of it has to
-    /// be looked up or checked again.
+    /// Makes one of the last calls once more, with the same or other buffers of the same length: nothing of it has to be looked
+    /// up or checked again.
     #[inline]
     fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
         let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();

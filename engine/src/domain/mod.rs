@@ -154,12 +154,12 @@ impl Domain {
         self.run_held(core, execution, number, spans)
     }
 
-    /// Makes the call that ended last again, if `is_same` says that it is wanted, and nobody else is driving.
+    /// Makes one of the calls that ended last again, if `is_same` says that it is wanted, and nobody else is driving.
     #[inline]
     pub fn run_again(
         &self,
         spans: &Spans,
-        is_same: impl FnOnce(&Execution) -> bool,
+        is_same: impl Fn(&Execution) -> bool,
     ) -> Option<Result<(), Failure>> {
         let mut core = self.take()?;
         self.take_in(&mut core);

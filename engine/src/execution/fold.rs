@@ -51,21 +51,27 @@ impl Workspace {
         self.reserved.push(slot);
     }
 
-    /// Lists the bytes of a plain send's span at a tile.
-    pub fn load_pieces(&mut self, call: &Call, memory: &Memory, node: &CallNode, tile: u32) -> &[RawSpan] {
-        self.pieces.clear();
-        let [CallSource::Span { buffer, extents, .. }] = *call.sources_of(node) else { return &[] };
+    /// Lists the bytes of a plain send's span at a tile, in a list to be put back.
+    pub fn take_pieces(&mut self, call: &Call, memory: &Memory, node: &CallNode, tile: u32) -> Vec<RawSpan> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        let [CallSource::Span { buffer, extents, .. }] = *call.sources_of(node) else { return pieces };
         let buffer = memory.buffer(buffer);
         for chunk in extents..extents + node.per_span {
             let Extent { mut start, mut bytes } = call.tile_of(node, chunk, tile);
             while bytes > 0 {
                 let piece = buffer.piece(start, bytes as usize);
-                self.pieces.push(piece);
+                pieces.push(piece);
                 start += piece.len() as u64;
                 bytes -= piece.len() as u64;
             }
         }
-        &self.pieces
+        pieces
+    }
+
+    /// Keeps a list for its allocation.
+    pub fn put_back(&mut self, pieces: Vec<RawSpan>) {
+        self.pieces = pieces;
     }
 
     /// Folds a node's sources into its sinks.

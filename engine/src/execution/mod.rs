@@ -1,10 +1,12 @@
 //! [`Execution`]: one operation in flight. Lanes with cursors, nodes with counters; it moves forward when asked and never waits.
 //!
 //! Sans-IO: the wires are passed in, time is the caller's. A node is issued when its lane has come to it, its dependencies are
-//! done for the same tile, its messages have arrived and its outgoing channels have room. `state` decides what comes when, `fold` moves the
-//! bytes.
+//! done for the same tile, its messages have arrived and its outgoing channels have room. `order` says what may come next, `attempt`
+//! carries it out, `fold` moves the bytes, `state` keeps how far it has come.
 
+mod attempt;
 mod fold;
+mod order;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -114,7 +116,7 @@ impl Execution {
     /// Takes up the same call again.
     #[inline]
     pub fn repeat(&mut self, number: u64) {
-        self.state.restart(&self.call, number);
+        self.state.start(&self.call, number);
     }
 
     /// Bytes of input and output that it was given.
@@ -165,8 +167,9 @@ impl Execution {
     }
 
     /// The ranks that it waits for now: for a message, for room, or for an acknowledgement.
-    pub fn waits_for(&self, wires: &mut Wires) -> Vec<Rank> {
-        self.state.waits_for(&self.call, wires)
+    pub fn waits_for(&mut self, wires: &mut Wires) -> Vec<Rank> {
+        let mut step = state::Step { call: &self.call, memory: &self.memory, room: &mut self.room, wires };
+        self.state.waits_for(&mut step)
     }
 
     /// Steps (node and tile) done.

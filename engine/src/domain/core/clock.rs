@@ -69,7 +69,7 @@ impl Core {
 
     /// Which ranks an operation waits for, and what they said they are doing.
     fn waiting_for(&mut self, key: usize) -> String {
-        let entry = &self.entries[key];
+        let entry = &mut self.entries[key];
         if !entry.begun {
             return "it was waiting for the operations that it comes after".to_owned();
         }

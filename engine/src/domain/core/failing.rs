@@ -136,7 +136,7 @@ impl Core {
         if !self.peers.any_gone() {
             return false;
         }
-        let entry = &self.entries[key];
+        let entry = &mut self.entries[key];
         let waits = entry.execution.waits_for(&mut self.endpoint.wires);
         let call = entry.execution.call().describe();
         let wires = &self.endpoint.wires;

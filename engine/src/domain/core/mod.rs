@@ -65,6 +65,9 @@ pub(crate) struct Limits {
     pub stall_warning: Duration,
 }
 
+/// Executions kept after they have ended.
+const MAX_SPARE: usize = 8;
+
 /// Rounds of tiles between two looks at the inbox and the control plane.
 const TILES_PER_ROUND: usize = 32;
 
@@ -90,7 +93,7 @@ pub(crate) struct Core {
     unchecked: Option<u64>,
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
-    /// Executions that ended, for their allocations.
+    /// Executions that ended, the last one last: to be repeated, or for their allocations.
     #[allow(clippy::vec_box, reason = "they are moved in and out, and are large")]
     spare: Vec<Box<Execution>>,
     /// The first failure; later operations fail with it.
@@ -145,21 +148,21 @@ impl Core {
         self.broken.as_ref().map(|(_, failure)| failure)
     }
 
-    /// An execution of a call, with the allocations of an earlier one.
+    /// An execution of a call, with the allocations of the one that ended longest ago, once there are enough of them.
     pub fn execution(&mut self, call: &Arc<Call>, number: u64) -> Box<Execution> {
-        match self.spare.pop() {
-            Some(mut execution) => {
-                execution.restart(call.clone(), number);
-                execution
-            }
-            None => Box::new(Execution::new(call.clone(), number)),
+        if self.spare.len() < MAX_SPARE {
+            return Box::new(Execution::new(call.clone(), number));
         }
+        let mut execution = self.spare.remove(0);
+        execution.restart(call.clone(), number);
+        execution
     }
 
-    /// The execution that ended last, if `is_same` says that it is to be made again.
+    /// The latest of those that ended of which `is_same` says that it is to be made again.
     #[inline]
-    pub fn repeat(&mut self, is_same: impl FnOnce(&Execution) -> bool) -> Option<Box<Execution>> {
-        self.spare.pop_if(|execution| is_same(execution))
+    pub fn repeat(&mut self, is_same: impl Fn(&Execution) -> bool) -> Option<Box<Execution>> {
+        let at = self.spare.iter().rposition(|execution| is_same(execution))?;
+        Some(self.spare.remove(at))
     }
 
     /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more
@@ -176,7 +179,7 @@ impl Core {
 
     /// Keeps an execution's allocations.
     fn keep(&mut self, execution: Box<Execution>) {
-        if self.spare.len() < WINDOWS as usize {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(execution);
         }
     }
