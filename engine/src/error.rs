@@ -76,6 +76,14 @@ pub enum Refused {
     /// A plan that contradicts itself.
     #[error("the plan cannot be run: {0}")]
     Malformed(String),
+    /// A slice that is not as it was made, and so was never proved with the others.
+    #[error(
+        "the plan '{algorithm}' has been changed since it was made; import the slices of all ranks, or prove them anew"
+    )]
+    ChangedPlan {
+        /// The plan.
+        algorithm: String,
+    },
     /// A plan that the counts, or the staging, do not suit.
     #[error("node {node} of the plan by '{algorithm}' cannot be run: {reason}")]
     Unfit {

@@ -85,7 +85,9 @@ pub fn candidate(request: &Request, topology: &Topology, choice: &Choice) -> Res
 pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -> Plan {
     let mut graph = algorithm.build(call, rank);
     let placement = pass::run_all(&mut graph, call.topology);
-    freeze(&graph, &placement, &Header::of(algorithm, call))
+    let mut plan = freeze(&graph, &placement, &Header::of(algorithm, call));
+    plan.note_sum();
+    plan
 }
 
 /// The pinned candidate, or the best one.

@@ -65,7 +65,7 @@ pub(crate) fn id_of(algorithm: &Algorithm, call: &Call<'_>) -> u64 {
     plan_id(&name(algorithm, call), call, &algorithm.layout(call))
 }
 
-/// Turns a graph into flat arrays, lane by lane.
+/// Turns a graph into flat arrays, lane by lane; whoever is done with the plan notes its checksum.
 pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> Plan {
     let Header { collective, algorithm, world, root, id, layout } = header.clone();
     let mut freezing = Freezing::new(graph, placement);
@@ -76,6 +76,7 @@ pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> P
         rank: graph.rank,
         root,
         id,
+        sum: 0,
         parts: layout.parts,
         scratch: graph.scratch.clone(),
         span_chunks: layout.span_chunks,

@@ -314,6 +314,9 @@ impl Communicator {
             return Err(Refused::ForeignPlan { plan_rank: plan.rank, plan_world: plan.world, rank, world });
         }
         check_slice(plan).map_err(|fault| Refused::Malformed(fault.to_string()))?;
+        if !plan.is_unchanged() {
+            return Err(Refused::ChangedPlan { algorithm: plan.algorithm.clone() });
+        }
         if let Some(refused) = plan.lanes.iter().find_map(|lane| unsupported(lane.kind)) {
             return Err(refused);
         }

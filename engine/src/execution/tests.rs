@@ -50,6 +50,7 @@ fn plan() -> Plan {
         rank: 0,
         root: 0,
         id: 1,
+        sum: 0,
         parts: 1,
         scratch: vec![output(1)],
         span_chunks: 1,

@@ -95,7 +95,9 @@ fn prove(mut plans: Vec<Plan>) -> Result<Vec<Plan>, VerifyError> {
         plans.iter_mut().for_each(|plan| plan.buffered = true);
         verified = verify(&plans, DEPTH);
     }
-    verified.map(|_| plans)
+    verified?;
+    plans.iter_mut().for_each(Plan::note_sum);
+    Ok(plans)
 }
 
 /// Says in all slices how many channels the widest pair has, and how many chunks the longest message.

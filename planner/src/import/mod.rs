@@ -134,6 +134,19 @@ impl Plan {
     }
 }
 
+/// Proves slices that hcomm has not made, or that have been changed since. Where any has, all get a new id, a hash of them all: ranks that
+/// come by other slices cannot run them as the same call.
+///
+/// # Errors
+/// [`ImportError::Unproved`] says what is wrong, and with which nodes.
+pub fn prove_anew(mut plans: Vec<Plan>) -> Result<Vec<Plan>, ImportError> {
+    verify(&plans, DEPTH).map_err(|fault| unproved(fault, |_| None))?;
+    if !plans.iter().all(Plan::is_unchanged) {
+        seal(&mut plans);
+    }
+    Ok(plans)
+}
+
 /// Checks that no more of something is there than is read.
 pub(crate) fn within(what: impl ToString, given: u64, limit: u64) -> Result<(), ImportError> {
     match given <= limit {
@@ -173,9 +186,12 @@ fn unproved(fault: VerifyError, name: impl Fn(&At) -> Option<String>) -> ImportE
 
 /// Gives the slices of one plan their id: a hash of all that they contain, the same for all.
 pub(crate) fn seal(plans: &mut [Plan]) {
-    plans.iter_mut().for_each(|plan| plan.id = 0);
+    plans.iter_mut().for_each(|plan| (plan.id, plan.sum) = (0, 0));
     let mut hash = Fnv::new();
     hash.bytes(json::write(plans).as_bytes());
     let id = hash.finish();
-    plans.iter_mut().for_each(|plan| plan.id = id);
+    for plan in plans {
+        plan.id = id;
+        plan.note_sum();
+    }
 }

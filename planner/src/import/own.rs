@@ -1,10 +1,9 @@
 //! hcomm's own JSON, proved: `export::json` reads slices that make sense one by one, and this what they do together.
 
-use super::{DEPTH, Format, ImportError, unproved, within};
+use super::{Format, ImportError, prove_anew, within};
 use crate::buffers::BlockCounts;
 use crate::export::json;
 use crate::plan::Plan;
-use crate::verify::verify;
 
 /// The format.
 pub(super) const FORMAT: Format = Format { name: "hcomm JSON", recognises, read };
@@ -33,15 +32,13 @@ fn read(text: &str) -> Result<Vec<Plan>, ImportError> {
         within("chunks of all ranks' buffers", chunks, MAX_CHUNKS)?;
         within(format!("nodes of rank {}", plan.rank), plan.nodes.len() as u64, MAX_RANK_NODES)?;
     }
-    match verify(&plans, DEPTH) {
-        Ok(_) => Ok(plans),
-        Err(fault) => Err(unproved(fault, |_| None)),
-    }
+    prove_anew(plans)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Sink, Source};
     use crate::{Choice, Collective, Costs, Request, Topology, compile_all};
     use hcomm_ops::{DType, ReduceOp};
 
@@ -77,6 +74,29 @@ mod tests {
         let mut vast = plans();
         vast.iter_mut().for_each(|plan| plan.parts = 1 << 30);
         assert_eq!(refused(&vast), "chunks of all ranks' buffers: 2147483648; the limit is 1048576");
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_written_gets_an_id_of_its_own() {
+        let mut rotated = plans();
+        for source in rotated.iter_mut().flat_map(|plan| &mut plan.sources) {
+            if let Source::Span { span, .. } = source {
+                span.first = (span.first + 1) % 3;
+            }
+        }
+        for sink in rotated.iter_mut().flat_map(|plan| &mut plan.sinks) {
+            if let Sink::Span(span) = sink {
+                span.first = (span.first + 1) % 3;
+            }
+        }
+        for node in rotated.iter_mut().flat_map(|plan| &mut plan.nodes) {
+            node.extent.first = (node.extent.first + 1) % 3;
+        }
+        assert_eq!(rotated[0].id, plans()[0].id);
+        let read = read(&json::write(&rotated)).expect("a ring all the same");
+        assert!(read.iter().all(|plan| plan.id == read[0].id && plan.is_unchanged()));
+        assert_ne!(read[0].id, plans()[0].id);
+        assert_eq!(super::read(&json::write(&read)), Ok(read), "which is theirs for good");
     }
 
     #[test]

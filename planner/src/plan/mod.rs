@@ -9,6 +9,7 @@
 //! are this node with different sources and sinks; [`Plan::kind_of`] gives the familiar name.
 
 mod fit;
+mod sum;
 
 pub use fit::{ByteRange, Overlay};
 
@@ -118,7 +119,7 @@ pub enum NodeKind {
 }
 
 /// One node. Its sources, sinks and dependencies are ranges into the plan's flat arrays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Into [`Plan::sources`]; at least one.
@@ -172,7 +173,7 @@ pub enum LaneKind {
 }
 
 /// An ordered list of nodes carried out by one resource. Every channel end belongs to exactly one lane.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lane {
     /// The resource.
@@ -205,6 +206,9 @@ pub struct Plan {
     /// Hash of (algorithm and its parameters, chunks, channels, world): equal on all ranks of one plan. Part of the
     /// call's fingerprint.
     pub id: u64,
+    /// Checksum of all the rest of the slice, as it was made: see [`Plan::is_unchanged`].
+    #[serde(default)]
+    pub sum: u64,
     /// Chunks that each block of input and output is split into. In place, input and output chunks coincide as
     /// [`crate::shape::alias`] says.
     pub parts: u32,

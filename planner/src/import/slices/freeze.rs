@@ -83,6 +83,7 @@ impl<'a, S> Slice<'a, S> {
             rank: self.rank,
             root: outline.root,
             id: 0,
+            sum: 0,
             parts: outline.parts,
             scratch: self.scratch.clone(),
             span_chunks: 1,
