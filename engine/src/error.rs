@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
-use hcomm_planner::verify::VerifyError;
+use hcomm_planner::verify::{FoldOrder, VerifyError};
 use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
@@ -76,6 +76,20 @@ pub enum Refused {
     /// A plan that contradicts itself.
     #[error("the plan cannot be run: {0}")]
     Malformed(String),
+    /// A deterministic call by a plan that is not known to fold as that asks.
+    #[error(
+        "the plan '{algorithm}' is proved to fold {proved}, and a deterministic reduction of {dtype} is folded {needed}"
+    )]
+    FoldOrder {
+        /// The plan.
+        algorithm: String,
+        /// What was proved of it.
+        proved: FoldOrder,
+        /// The type of the elements.
+        dtype: DType,
+        /// What was asked for.
+        needed: FoldOrder,
+    },
     /// A slice that is not as it was made, and so was never proved with the others.
     #[error(
         "the plan '{algorithm}' has been changed since it was made; import the slices of all ranks, or prove them anew"

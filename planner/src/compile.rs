@@ -7,7 +7,7 @@ use crate::check::RequestError;
 use crate::choose::{Candidate, Choice, UnknownAlgorithm};
 use crate::freeze::{Header, freeze};
 use crate::pass;
-use crate::plan::Plan;
+use crate::plan::{Plan, Proved};
 use crate::request::Request;
 use crate::topology::Topology;
 
@@ -87,6 +87,7 @@ pub(crate) fn compile_with(algorithm: &Algorithm, call: &Call<'_>, rank: Rank) -
     let placement = pass::run_all(&mut graph, call.topology);
     let mut plan = freeze(&graph, &placement, &Header::of(algorithm, call));
     plan.note_sum();
+    plan.proved = Proved { order: algorithm.fold_order(call) };
     plan
 }
 

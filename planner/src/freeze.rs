@@ -9,7 +9,9 @@ use crate::algorithm::{Algorithm, Call, Layout};
 use crate::graph::{End, From, Graph, To};
 use crate::hash::Fnv;
 use crate::pass::Placement;
-use crate::plan::{ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source};
+use crate::plan::{
+    ByteRange, Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Proved, Sink, Source,
+};
 use crate::request::Collective;
 
 /// What the slices of all ranks have in common.
@@ -77,6 +79,7 @@ pub(crate) fn freeze(graph: &Graph, placement: &Placement, header: &Header) -> P
         root,
         id,
         sum: 0,
+        proved: Proved::default(),
         parts: layout.parts,
         scratch: graph.scratch.clone(),
         span_chunks: layout.span_chunks,

@@ -1,5 +1,7 @@
-//! Whether a submitted plan is right for a call: how its buffers lie, and their size. A built plan serves all; one from a file says what it is for.
+//! Whether a submitted plan is right for a call: how its buffers lie, their size, and the order of its folds. A built plan serves all; one from a file says what it is for.
 
+use hcomm_ops::DType;
+use hcomm_planner::verify::FoldOrder;
 use hcomm_planner::{Plan, Request};
 
 use crate::bindings::Spans;
@@ -18,6 +20,15 @@ pub(super) fn check(plan: &Plan, request: &Request, spans: &Spans) -> Result<(),
             Err(Refused::Overlay { algorithm: algorithm(), right: plan.overlay, given })
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a plan may carry out a deterministic reduction of a type: whether it was proved to fold as that asks.
+pub(super) fn check_order(plan: &Plan, dtype: DType) -> Result<(), Refused> {
+    let (proved, needed) = (plan.proved.order, FoldOrder::deterministic(dtype));
+    match proved >= needed {
+        true => Ok(()),
+        false => Err(Refused::FoldOrder { algorithm: plan.algorithm.clone(), proved, dtype, needed }),
     }
 }
 

@@ -314,9 +314,6 @@ impl Communicator {
             return Err(Refused::ForeignPlan { plan_rank: plan.rank, plan_world: plan.world, rank, world });
         }
         check_slice(plan).map_err(|fault| Refused::Malformed(fault.to_string()))?;
-        if !plan.is_unchanged() {
-            return Err(Refused::ChangedPlan { algorithm: plan.algorithm.clone() });
-        }
         if let Some(refused) = plan.lanes.iter().find_map(|lane| unsupported(lane.kind)) {
             return Err(refused);
         }
@@ -326,7 +323,13 @@ impl Communicator {
         let request = Request::new(plan.collective, dtype, op, count).with_root(plan.root);
         request.check(world)?;
         fit::check(plan, &request, &spans)?;
+        if self.is_deterministic(plan.collective) {
+            fit::check_order(plan, dtype)?;
+        }
         let call = self.inner.cache.bind(request, plan)?;
+        if !plan.is_unchanged() {
+            return Err(Refused::ChangedPlan { algorithm: plan.algorithm.clone() });
+        }
         self.inner.domain.watch.describe(&call);
         check_sizes(&call, &spans)?;
         Ok((Arc::new(call), spans))

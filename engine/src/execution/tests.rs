@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hcomm_ops::{DType, ReduceOp, StableBuffer};
+use hcomm_planner::plan::Proved;
 use hcomm_planner::request::Counts;
 use hcomm_planner::{
     BufferKind, ByteRange, Channel, Collective, Direction, Lane, LaneKind, Node, Overlay, Plan, Request,
@@ -51,6 +52,7 @@ fn plan() -> Plan {
         root: 0,
         id: 1,
         sum: 0,
+        proved: Proved::default(),
         parts: 1,
         scratch: vec![output(1)],
         span_chunks: 1,

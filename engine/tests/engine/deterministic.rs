@@ -7,7 +7,9 @@ use hcomm_engine::settings::Settings;
 use hcomm_engine::{Communicator, Error, Refused};
 use hcomm_ops::{DType, ReduceOp};
 use hcomm_planner::choose::Candidate;
-use hcomm_planner::{Collective, Request};
+use hcomm_planner::export::{json, to_msccl};
+use hcomm_planner::verify::FoldOrder;
+use hcomm_planner::{Choice, Collective, Costs, Plan, Request, Topology, compile_all, import};
 
 use crate::common::{OVER, Over, on_all, within, world_with};
 
@@ -172,6 +174,41 @@ fn an_algorithm_that_cannot_is_refused_with_those_that_can() {
             assert!(text.contains(words), "{text:?} lacks {words:?}");
         }
     });
+}
+
+#[test]
+fn a_plan_that_does_not_fold_in_rank_order_is_refused_where_the_call_is_deterministic() {
+    let of = |algorithm: &str| {
+        let topology = Topology::single_host(3);
+        let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 3);
+        let choice = Choice::new(&topology, Costs::shm());
+        compile_all(&request.with_algorithm(algorithm), &topology, &choice).expect("a plan of 3")
+    };
+    let imported = |plans: &[Plan]| import::read(&json::write(plans)).expect("what was written").1;
+    let with = |plans: &[Plan]| Plan::from_json(&plans[0].to_json()).expect("what was written").proved.order;
+    assert_eq!(with(&of("one_shot")), FoldOrder::Any, "nothing is known of a slice by itself");
+    for (plans, refused) in [
+        (of("ring"), Some("in some order")),
+        (imported(&of("ring")), Some("in some order")),
+        (imported(&of("one_shot")), None),
+        (of("chain"), None),
+        (Plan::from_msccl(&to_msccl(&of("chain")).expect("steps")).expect("a chain"), None),
+    ] {
+        on_all(world_with(3, &[("HCOMM_DETERMINISTIC", "true")]), |comm| {
+            let plan = plans[comm.rank()].clone().into();
+            let input = [1e8_f32, 1.0, -1e8][comm.rank()];
+            match (comm.submit(&plan, ReduceOp::Sum, Apart(vec![input; 3], vec![7.0_f32; 3])), refused) {
+                (Ok(work), None) => assert_eq!(work.wait().expect("no failure").1, [0.0; 3]),
+                (Err(error), Some(order)) => {
+                    let expected = format!(
+                        "the plan 'ring' is proved to fold {order}, and a deterministic reduction of f32 is folded rank by rank"
+                    );
+                    assert_eq!(error.error.to_string(), expected);
+                }
+                (outcome, _) => panic!("{}: {:?}", plan.algorithm, outcome.is_ok()),
+            }
+        });
+    }
 }
 
 /// Whether a call repeats the last one must not depend on which form of it a rank uses.

@@ -1,12 +1,16 @@
 //! Ranks whose calls differ both get an error that names both ranks and both calls, within a bounded time: for every field in which they
 //! can differ, whether both receive, one only sends or one only receives, at 8 B and at 1 MB.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_engine::bindings::{Apart, InputOnly};
 use hcomm_engine::{Communicator, Error};
 use hcomm_ops::{DType, ReduceOp};
-use hcomm_planner::{Collective, Request};
+use hcomm_planner::export::json;
+use hcomm_planner::{
+    Choice, Collective, Costs, Plan, Request, Sink, Source, Span, Topology, compile_all, import,
+};
 
 use crate::common::{OVER, Over, on_all, within, world};
 
@@ -195,6 +199,51 @@ fn ring_plan(comm: &Communicator, n: usize) -> Result<(), Error> {
 
 fn recursive_plan(comm: &Communicator, n: usize) -> Result<(), Error> {
     submit_all_reduce(comm, n, "recursive_doubling")
+}
+
+/// Rank 0 has the ring that hcomm makes, the others one whose every chunk is another, under the same id; or all have that, as imported.
+#[test]
+fn a_plan_cannot_pass_for_another_of_its_id() {
+    let topology = Topology::single_host(3);
+    let request = Request::new(Collective::AllReduce, DType::I64, ReduceOp::Sum, 300).with_algorithm("ring");
+    let made = compile_all(&request, &topology, &Choice::new(&topology, Costs::shm())).expect("a ring");
+    let rotated: Vec<Plan> = made.iter().cloned().map(rotated).collect();
+    let imported = import::read(&json::write(&rotated)).expect("a ring as well").1;
+    let outcomes = |given: [&Plan; 3]| {
+        let given = given.map(|plan| Arc::new(plan.clone()));
+        within(20, move || {
+            on_all(world(3), |comm| {
+                let buffers = Apart(vec![1_i64 << comm.rank(); 300], vec![0_i64; 300]);
+                let work = comm.submit(&given[comm.rank()], ReduceOp::Sum, buffers);
+                let result = work.map_err(|e| e.error).and_then(|work| work.wait().map_err(|e| e.error));
+                result.map(|buffers| buffers.1).map_err(|error| error.to_string())
+            })
+        })
+    };
+    let same = outcomes([&imported[0], &imported[1], &imported[2]]);
+    assert!(same.iter().all(|outcome| *outcome == Ok(vec![7; 300])), "{same:?}");
+    let mixed = outcomes([&made[0], &imported[1], &imported[2]]);
+    assert!(mixed.iter().all(|outcome| outcome.as_ref().is_err_and(|e| e.contains("differ"))), "{mixed:?}");
+    let changed = outcomes([&made[0], &rotated[1], &rotated[2]]);
+    let words = "changed since it was made";
+    assert!(changed.iter().all(|outcome| outcome.as_ref().is_err_and(|e| e.contains(words))), "{changed:?}");
+}
+
+/// The same slice, with every chunk the next one.
+fn rotated(mut plan: Plan) -> Plan {
+    let rotate = |span: &mut Span| span.first = (span.first + 1) % 3;
+    plan.sources.iter_mut().for_each(|source| {
+        if let Source::Span { span, .. } = source {
+            rotate(span);
+        }
+    });
+    plan.sinks.iter_mut().for_each(|sink| {
+        if let Sink::Span(span) = sink {
+            rotate(span);
+        }
+    });
+    plan.nodes.iter_mut().for_each(|node| rotate(&mut node.extent));
+    plan
 }
 
 fn submit_all_reduce(comm: &Communicator, n: usize, algorithm: &str) -> Result<(), Error> {

@@ -46,6 +46,7 @@ use crate::graph::{Builder, Graph};
 use crate::plan::MAX_CHANNELS;
 use crate::request::{Collective, Request};
 use crate::topology::Topology;
+use crate::verify::FoldOrder;
 
 /// What the counts of a call look like to all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -234,6 +235,16 @@ impl Algorithm {
     /// Its parameters for a call it supports.
     pub fn layout(&self, call: &Call<'_>) -> Layout {
         if call.world == 1 { Layout::of(1) } else { (self.layout)(call) }
+    }
+
+    /// How its plans of a call fold, whatever the type: the least order by which it may serve the deterministic calls that it says it does.
+    pub(crate) fn fold_order(&self, call: &Call<'_>) -> FoldOrder {
+        let of = |dtype| call.world == 1 || (self.rank_order)(&Call { dtype, ..*call });
+        match (of(DType::F64), of(DType::BF16)) {
+            (_, true) => FoldOrder::AtOnce,
+            (true, false) => FoldOrder::RankByRank,
+            (false, false) => FoldOrder::Any,
+        }
     }
 
     /// What it costs for a call it supports.

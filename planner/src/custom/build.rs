@@ -95,7 +95,7 @@ fn prove(mut plans: Vec<Plan>) -> Result<Vec<Plan>, VerifyError> {
         plans.iter_mut().for_each(|plan| plan.buffered = true);
         verified = verify(&plans, DEPTH);
     }
-    verified?;
+    verified?.note_in(&mut plans);
     plans.iter_mut().for_each(Plan::note_sum);
     Ok(plans)
 }

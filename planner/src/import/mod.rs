@@ -140,7 +140,8 @@ impl Plan {
 /// # Errors
 /// [`ImportError::Unproved`] says what is wrong, and with which nodes.
 pub fn prove_anew(mut plans: Vec<Plan>) -> Result<Vec<Plan>, ImportError> {
-    verify(&plans, DEPTH).map_err(|fault| unproved(fault, |_| None))?;
+    let verified = verify(&plans, DEPTH).map_err(|fault| unproved(fault, |_| None))?;
+    verified.note_in(&mut plans);
     if !plans.iter().all(Plan::is_unchanged) {
         seal(&mut plans);
     }
@@ -161,17 +162,23 @@ pub(crate) fn prove(
     build: impl Fn(bool) -> Vec<Plan>,
     name: impl Fn(&At) -> Option<String>,
 ) -> Result<Vec<Plan>, ImportError> {
-    let direct = build(false);
+    let mut direct = build(false);
     let fault = match verify(&direct, DEPTH) {
-        Ok(_) => return Ok(direct),
+        Ok(verified) => {
+            verified.note_in(&mut direct);
+            return Ok(direct);
+        }
         Err(fault) => fault,
     };
     if !matches!(fault, VerifyError::NeedsCopying(_) | VerifyError::OverwrittenInUse { .. }) {
         return Err(unproved(fault, name));
     }
-    let buffered = build(true);
+    let mut buffered = build(true);
     match verify(&buffered, DEPTH) {
-        Ok(_) => Ok(buffered),
+        Ok(verified) => {
+            verified.note_in(&mut buffered);
+            Ok(buffered)
+        }
         Err(fault) => Err(unproved(fault, name)),
     }
 }

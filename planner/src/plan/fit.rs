@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::verify::FoldOrder;
+
 /// Whether input and output may share bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -53,6 +55,21 @@ impl fmt::Display for Overlay {
         })
     }
 }
+
+/// What is known of a plan beside what it says. It is no part of what the plan is: plans are equal whatever is known of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Proved {
+    /// How the contributions to every result are folded, or better.
+    pub order: FoldOrder,
+}
+
+impl PartialEq for Proved {
+    fn eq(&self, _: &Proved) -> bool {
+        true
+    }
+}
+
+impl Eq for Proved {}
 
 /// Bytes of the full buffer (see [`crate::Request::full_bytes`]) that a plan is meant for, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

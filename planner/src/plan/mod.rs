@@ -11,7 +11,7 @@
 mod fit;
 mod sum;
 
-pub use fit::{ByteRange, Overlay};
+pub use fit::{ByteRange, Overlay, Proved};
 
 use std::ops::Range;
 
@@ -209,6 +209,9 @@ pub struct Plan {
     /// Checksum of all the rest of the slice, as it was made: see [`Plan::is_unchanged`].
     #[serde(default)]
     pub sum: u64,
+    /// What whoever made the slice knows of its folds; nothing, of a slice from a file by itself.
+    #[serde(skip)]
+    pub proved: Proved,
     /// Chunks that each block of input and output is split into. In place, input and output chunks coincide as
     /// [`crate::shape::alias`] says.
     pub parts: u32,

@@ -80,8 +80,10 @@ mod tests {
     #[test]
     fn every_change_of_a_slice_shows() {
         let topology = Topology::single_host(3);
-        let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 99).with_algorithm("ring");
-        let plan = compile(&request, 1, &topology, &Choice::new(&topology, Costs::shm())).expect("a ring of 3");
+        let request =
+            Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 99).with_algorithm("ring");
+        let plan =
+            compile(&request, 1, &topology, &Choice::new(&topology, Costs::shm())).expect("a ring of 3");
         assert!(plan.is_unchanged());
         let changes: [fn(&mut Plan); 10] = [
             |plan| plan.id ^= 1,

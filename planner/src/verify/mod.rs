@@ -27,12 +27,15 @@ mod work_tests;
 pub(crate) use before::Before;
 pub use error::{At, Chain, VerifyError};
 
-use hcomm_ops::Rank;
+use std::fmt;
+
+use hcomm_ops::{DType, Rank};
 
 use joined::Joined;
 use order::{Rules, run};
 
-use crate::plan::{NodeId, Plan};
+use crate::algorithm::is_narrow;
+use crate::plan::{NodeId, Plan, Proved};
 
 /// Checks one slice by itself: every index in range, every buffer there, every channel end on one lane. What passes may
 /// be run or drawn without a panic; only [`verify`] shows that it does what it should.
@@ -81,14 +84,39 @@ pub struct Verified {
 }
 
 /// How a reduction's results come about, the least orderly one of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FoldOrder {
+    #[default]
     /// In some order, the same on all ranks of an all_reduce.
     Any,
     /// Rank after rank, from the left; partials are rounded to the type in between.
     RankByRank,
     /// All ranks in order in one fold, which rounds once. Also where nothing is folded.
     AtOnce,
+}
+
+impl FoldOrder {
+    /// The least one by which a reduction of a type is the left fold over the ranks in the accumulate type.
+    pub fn deterministic(dtype: DType) -> FoldOrder {
+        if is_narrow(dtype) { FoldOrder::AtOnce } else { FoldOrder::RankByRank }
+    }
+}
+
+impl fmt::Display for FoldOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FoldOrder::Any => "in some order",
+            FoldOrder::RankByRank => "rank by rank",
+            FoldOrder::AtOnce => "in rank order at once",
+        })
+    }
+}
+
+impl Verified {
+    /// Has the slices say what was proved of them.
+    pub(crate) fn note_in(&self, plans: &mut [Plan]) {
+        plans.iter_mut().for_each(|plan| plan.proved = Proved { order: self.order });
+    }
 }
 
 /// Proves the slices of all ranks, in rank order, for channels that hold `depth` messages.

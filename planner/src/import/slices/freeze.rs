@@ -4,7 +4,9 @@ use std::fmt::Display;
 
 use super::deps::deps;
 use super::{Draft, Fifo, Ordered, Origin, Outline, Target, Where};
-use crate::plan::{Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Sink, Source, Span};
+use crate::plan::{
+    Channel, Direction, Lane, LaneKind, Node, NodeId, Overlay, Plan, Proved, Sink, Source, Span,
+};
 use crate::shape::BufferKind;
 use crate::verify::At;
 
@@ -84,6 +86,7 @@ impl<'a, S> Slice<'a, S> {
             root: outline.root,
             id: 0,
             sum: 0,
+            proved: Proved::default(),
             parts: outline.parts,
             scratch: self.scratch.clone(),
             span_chunks: 1,
