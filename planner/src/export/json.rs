@@ -3,11 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::{Node, Plan};
 use crate::verify::{VerifyError, check_slice};
 
 /// The version that is written, and the only one read.
 pub const VERSION: u32 = 3;
+
+/// Most chunks that the nodes of a file move, in all their sources and sinks together.
+pub(crate) const MAX_MOVED: u64 = 1 << 22;
 
 /// Why a text is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +24,9 @@ pub enum ImportError {
     /// Another number of slices than asked for.
     #[error("plan file with {0} slices; expected 1")]
     Slices(usize),
+    /// Nodes that move more than is read.
+    #[error("plan file: its nodes move {0} chunks in all; the limit is {MAX_MOVED}")]
+    Moved(u64),
     /// A slice that contradicts itself.
     #[error("plan file: {0}")]
     Plan(#[from] VerifyError),
@@ -62,7 +68,17 @@ pub fn read(text: &str) -> Result<Vec<Plan>, ImportError> {
     }
     let Read { slices, .. } = serde_json::from_str(text)?;
     slices.iter().try_for_each(check_slice)?;
-    Ok(slices)
+    match slices.iter().map(moved).fold(0, u64::saturating_add) {
+        0..=MAX_MOVED => Ok(slices),
+        moved => Err(ImportError::Moved(moved)),
+    }
+}
+
+/// Chunks that the nodes of a slice move: what it takes to bind and to prove it.
+pub(crate) fn moved(plan: &Plan) -> u64 {
+    let of_node =
+        |node: &Node| (node.sources.len() + node.sinks.len() + 1) as u64 * u64::from(node.extent.count);
+    plan.nodes.iter().map(of_node).fold(0, u64::saturating_add)
 }
 
 impl Plan {

@@ -3,7 +3,7 @@
 use super::{Format, ImportError, prove_anew, within};
 use crate::buffers::BlockCounts;
 use crate::export::json;
-use crate::plan::Plan;
+use crate::plan::{Node, Plan};
 
 /// The format.
 pub(super) const FORMAT: Format = Format { name: "hcomm JSON", recognises, read };
@@ -17,6 +17,12 @@ const MAX_CHUNKS: u64 = 1 << 20;
 /// Most nodes of one rank; what is proved of a rank takes memory in proportion to their square.
 const MAX_RANK_NODES: u64 = 1 << 14;
 
+/// Most sources, sinks or dependencies of one node; looking for the next takes time in proportion to their square.
+const MAX_LIST: u64 = 1 << 10;
+
+/// Most sources, sinks and dependencies, each of all ranks.
+const MAX_LISTED: u64 = 1 << 20;
+
 fn recognises(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
@@ -24,15 +30,37 @@ fn recognises(text: &str) -> bool {
 fn read(text: &str) -> Result<Vec<Plan>, ImportError> {
     within("bytes of the file", text.len() as u64, MAX_FILE_BYTES)?;
     let plans = json::read(text).map_err(|error| ImportError::Own(error.to_string()))?;
-    let mut chunks = 0;
-    for plan in &plans {
+    limit(&plans)?;
+    prove_anew(plans)
+}
+
+/// What a proof takes time and memory for is limited before anything is proved.
+fn limit(plans: &[Plan]) -> Result<(), ImportError> {
+    let mut chunks = 0_u64;
+    for plan in plans {
         let blocks = BlockCounts::of(plan.collective, plan.world, plan.rank, plan.root);
         let blocks = u64::from(blocks.input.unwrap_or(0)) + u64::from(blocks.output.unwrap_or(0));
-        chunks += blocks.saturating_mul(u64::from(plan.parts)).saturating_add(plan.scratch.len() as u64);
+        chunks = chunks.saturating_add(
+            blocks.saturating_mul(u64::from(plan.parts)).saturating_add(plan.scratch.len() as u64),
+        );
         within("chunks of all ranks' buffers", chunks, MAX_CHUNKS)?;
         within(format!("nodes of rank {}", plan.rank), plan.nodes.len() as u64, MAX_RANK_NODES)?;
+        plan.nodes.iter().try_for_each(|node| lists(plan, node))?;
     }
-    prove_anew(plans)
+    within("sources of all ranks", plans.iter().map(|plan| plan.sources.len() as u64).sum(), MAX_LISTED)?;
+    within("sinks of all ranks", plans.iter().map(|plan| plan.sinks.len() as u64).sum(), MAX_LISTED)?;
+    within("dependencies of all ranks", plans.iter().map(|plan| plan.deps.len() as u64).sum(), MAX_LISTED)?;
+    // Of every chunk it is noted which ranks have a part in it.
+    let moved = plans.iter().map(json::moved).fold(chunks, u64::saturating_add);
+    let moved = moved.saturating_mul(plans.len().div_ceil(64) as u64);
+    within("chunks that are moved, times ranks in 64s", moved, json::MAX_MOVED)
+}
+
+fn lists(plan: &Plan, node: &Node) -> Result<(), ImportError> {
+    for (what, list) in [("sources", &node.sources), ("sinks", &node.sinks), ("dependencies", &node.deps)] {
+        within(format!("{what} of a node of rank {}", plan.rank), list.len() as u64, MAX_LIST)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -97,6 +125,24 @@ mod tests {
         assert!(read.iter().all(|plan| plan.id == read[0].id && plan.is_unchanged()));
         assert_ne!(read[0].id, plans()[0].id);
         assert_eq!(super::read(&json::write(&read)), Ok(read), "which is theirs for good");
+    }
+
+    /// Small files that say much: every node moves all chunks, or waits for all nodes.
+    #[test]
+    fn what_would_take_long_to_prove_is_refused_at_once() {
+        let mut wide = plans();
+        for plan in &mut wide {
+            (plan.parts, plan.span_chunks) = (1 << 18, 1 << 18);
+            plan.nodes.iter_mut().for_each(|node| (node.extent.first, node.extent.count) = (0, 1 << 18));
+        }
+        assert_eq!(refused(&wide), "plan file: its nodes move 16515072 chunks in all; the limit is 4194304");
+        let mut waiting = plans();
+        waiting[2].deps = vec![0; 1025];
+        waiting[2].nodes.iter_mut().for_each(|node| node.deps = 0..0);
+        waiting[2].nodes[3].deps = 0..1025;
+        assert_eq!(refused(&waiting), "dependencies of a node of rank 2: 1025; the limit is 1024");
+        waiting[2].nodes[2].deps = 0..1;
+        assert!(refused(&waiting).contains("its nodes have 1026 dependencies of a list of 1025"));
     }
 
     #[test]

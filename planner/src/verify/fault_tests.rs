@@ -192,6 +192,31 @@ fn a_missing_mark() {
 }
 
 #[test]
+fn a_mark_where_nothing_is_folded() {
+    let spoil: [fn(&mut Plan); 3] = [
+        |p| p.nodes[0].finish = true,
+        |p| p.sources.iter_mut().for_each(|source| *source = marked(*source)),
+        |p| p.nodes.iter_mut().for_each(|node| node.finish = true),
+    ];
+    for (spoil, collective) in
+        spoil.iter().zip([Collective::AllGather, Collective::AllToAll, Collective::Barrier])
+    {
+        let mut plans =
+            built(if collective == Collective::Barrier { "dissemination" } else { "direct" }, collective, 4);
+        plans.iter_mut().for_each(spoil);
+        let error = fault(&plans, 2).to_string();
+        assert!(error.contains(&format!("{collective} reduces nothing")), "{error}");
+    }
+}
+
+fn marked(source: Source) -> Source {
+    match source {
+        Source::Span { span, .. } => Source::Span { span, first: true },
+        Source::Message { channel, .. } => Source::Message { channel, first: true },
+    }
+}
+
+#[test]
 fn a_message_that_nobody_receives() {
     let mut plans = built("direct", Collective::Gather, 3);
     let recv = find(&plans[0], |n| plans[0].kind_of(n) == NodeKind::Recv);
@@ -214,13 +239,15 @@ fn slices_of_different_plans() {
 
 #[test]
 fn a_slice_that_contradicts_itself() {
-    let spoil: [fn(&mut Plan); 6] = [
+    let spoil: [fn(&mut Plan); 8] = [
         |p| p.nodes[0].sources = 0..900,
         |p| p.nodes[0].extent.first = 900,
         |p| p.channels[0].peer = p.rank,
         |p| p.lanes[0].nodes.end += 1,
         |p| p.deps.push(900),
         |p| p.sinks[0] = Sink::Span(Span::input(0)),
+        |p| p.nodes[1].sources = p.nodes[0].sources.start..p.nodes[1].sources.end,
+        |p| p.nodes.iter_mut().for_each(|node| node.deps = 0..p.deps.len() as u32),
     ];
     for (i, spoil) in spoil.iter().enumerate() {
         let mut plans = built("ring", Collective::AllReduce, 3);

@@ -28,6 +28,28 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Resu
     Ok(())
 }
 
+/// Whether two of the lists that are stored share a place, or one that is read shares some with one that is stored, but is not all the same.
+fn overlap(read: &[Vec<Place>], stored: &[Vec<Place>]) -> bool {
+    let mut all: Vec<Place> = stored.concat();
+    all.sort_unstable();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        return true;
+    }
+    let by_list = |(list, places): (usize, &Vec<Place>)| {
+        places.iter().map(move |place| (*place, list)).collect::<Vec<_>>()
+    };
+    let mut readers: Vec<(Place, usize)> = read.iter().enumerate().flat_map(by_list).collect();
+    readers.sort_unstable();
+    stored.iter().any(|stored| {
+        let same: Vec<bool> = read.iter().map(|read| read == stored).collect();
+        let read_by_others = |place: &Place| {
+            let first = readers.partition_point(|(other, _)| other < place);
+            readers[first..].iter().take_while(|(other, _)| other == place).any(|(_, list)| !same[*list])
+        };
+        stored.iter().any(read_by_others)
+    })
+}
+
 /// A node that touches a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Touch {
@@ -82,11 +104,7 @@ impl Races<'_, '_> {
         let read: Vec<Vec<Place>> =
             self.plan.sources_of(node).iter().filter_map(|s| self.source(s)).collect();
         let stored: Vec<Vec<Place>> = self.plan.sinks_of(node).iter().filter_map(|s| self.sink(s)).collect();
-        let overlap = |a: &Vec<Place>, b: &Vec<Place>| a.iter().any(|place| b.contains(place));
-        let bad_read = stored.iter().any(|s| read.iter().any(|r| r != s && overlap(r, s)));
-        let bad_sink =
-            stored.iter().enumerate().any(|(i, s)| stored[..i].iter().any(|other| overlap(other, s)));
-        if bad_read || bad_sink {
+        if overlap(&read, &stored) {
             let at = self.joined.at(self.base + number);
             return Err(VerifyError::SelfOverlap { at, in_place: self.in_place });
         }

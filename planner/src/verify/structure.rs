@@ -53,6 +53,7 @@ pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
     }
     channels(plan)?;
     lanes(plan)?;
+    lists(plan)?;
     for (id, node) in plan.nodes.iter().enumerate() {
         node_fits(plan, &chunks, node).map_err(|reason| format!("node {id}: {reason}"))?;
     }
@@ -113,6 +114,22 @@ fn lanes(plan: &Plan) -> Result<(), String> {
     if next as usize == plan.nodes.len() { Ok(()) } else { Err("a node is on no lane".to_owned()) }
 }
 
+/// No more sources, sinks and dependencies than the lists hold: nodes do not share entries, so that there is no more of a plan than of its text.
+fn lists(plan: &Plan) -> Result<(), String> {
+    let taken =
+        |range: fn(&Node) -> &Range<u32>| plan.nodes.iter().map(|node| range(node).len()).sum::<usize>();
+    for (what, taken, listed) in [
+        ("sources", taken(|node| &node.sources), plan.sources.len()),
+        ("sinks", taken(|node| &node.sinks), plan.sinks.len()),
+        ("dependencies", taken(|node| &node.deps), plan.deps.len()),
+    ] {
+        if taken > listed {
+            return Err(format!("its nodes have {taken} {what} of a list of {listed}"));
+        }
+    }
+    Ok(())
+}
+
 fn node_fits(plan: &Plan, chunks: &Chunks, node: &Node) -> Result<(), String> {
     let within = |range: &Range<u32>, len: usize| range.start <= range.end && range.end as usize <= len;
     let lists = within(&node.sources, plan.sources.len())
@@ -139,7 +156,15 @@ fn node_fits(plan: &Plan, chunks: &Chunks, node: &Node) -> Result<(), String> {
             Sink::Message { channel } => end_fits(plan, *channel, Direction::Out)?,
         }
     }
+    if !plan.collective.reduces() && (node.finish || plan.sources_of(node).iter().any(is_marked)) {
+        return Err(format!("it is marked as a fold, and {} reduces nothing", plan.collective));
+    }
     span_fits(plan, chunks, node.extent)
+}
+
+fn is_marked(source: &Source) -> bool {
+    let (Source::Span { first, .. } | Source::Message { first, .. }) = source;
+    *first
 }
 
 fn span_fits(plan: &Plan, chunks: &Chunks, span: Span) -> Result<(), String> {
