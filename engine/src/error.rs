@@ -90,6 +90,18 @@ pub enum Refused {
         /// What was asked for.
         needed: FoldOrder,
     },
+    /// A plan that keeps more beside the buffers than any call needs.
+    #[error(
+        "the plan '{algorithm}' needs {bytes} bytes of scratch; expected at most {limit}, what the buffers of all ranks have"
+    )]
+    Scratch {
+        /// The plan.
+        algorithm: String,
+        /// Bytes that it needs.
+        bytes: u64,
+        /// Bytes that it may need.
+        limit: u64,
+    },
     /// A slice that is not as it was made, and so was never proved with the others.
     #[error(
         "the plan '{algorithm}' has been changed since it was made; import the slices of all ranks, or prove them anew"

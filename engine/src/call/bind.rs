@@ -18,7 +18,7 @@ impl Call {
     pub fn bind(request: Request, plan: Arc<Plan>, message_bytes: usize) -> Result<Call, Refused> {
         let kernel =
             Kernel::new(request.dtype, request.op, plan.world).map_err(hcomm_planner::RequestError::from)?;
-        let layout = Layout::new(&request, &plan);
+        let layout = Layout::new(&request, &plan).map_err(|reason| unfit(&plan, 0, reason))?;
         let tile_bytes = shape::tile_bytes(message_bytes as u64, plan.span_chunks, layout.element_bytes);
         let fingerprint = fingerprint(&request, &plan, tile_bytes);
         let scales = matches!(request.op, ReduceOp::Average | ReduceOp::PreMulSum(_));
@@ -175,7 +175,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(request: &Request, plan: &Plan) -> Self {
+    fn new(request: &Request, plan: &Plan) -> Result<Self, &'static str> {
         let blocks = request.blocks(plan.rank, plan.world);
         let shape = |blocks: Option<Vec<u64>>| blocks.map(|b| Shape::new(b, plan.parts));
         let mut layout = Layout {
@@ -184,13 +184,13 @@ impl Layout {
             output: shape(blocks.output),
             scratch: Vec::new(),
         };
-        let mut start = 0;
+        let mut start = 0_u64;
         for like in &plan.scratch {
             let bytes = layout.extent(like.buffer, like.first).bytes;
             layout.scratch.push(Extent { start, bytes });
-            start += bytes;
+            start = start.checked_add(bytes).ok_or("its scratch has more bytes than can be counted")?;
         }
-        layout
+        Ok(layout)
     }
 
     fn extent(&self, buffer: BufferKind, chunk: u32) -> Extent {

@@ -5,6 +5,7 @@ use hcomm_planner::verify::FoldOrder;
 use hcomm_planner::{Plan, Request};
 
 use crate::bindings::Spans;
+use crate::call::Call;
 use crate::error::Refused;
 
 /// Checks both. A call without bytes lies in no way, and a rank with only one of the buffers may hold it as it likes.
@@ -29,6 +30,16 @@ pub(super) fn check_order(plan: &Plan, dtype: DType) -> Result<(), Refused> {
     match proved >= needed {
         true => Ok(()),
         false => Err(Refused::FoldOrder { algorithm: plan.algorithm.clone(), proved, dtype, needed }),
+    }
+}
+
+/// Whether the scratch is within reason. No algorithm needs more than all ranks' buffers together, and a file's plan can ask for anything.
+pub(super) fn check_scratch(call: &Call) -> Result<(), Refused> {
+    let own = call.input_bytes.unwrap_or(0).saturating_add(call.output_bytes.unwrap_or(0));
+    let (bytes, limit) = (call.scratch_bytes, own.saturating_mul(call.plan.world as u64));
+    match bytes <= limit {
+        true => Ok(()),
+        false => Err(Refused::Scratch { algorithm: call.plan.algorithm.clone(), bytes, limit }),
     }
 }
 

@@ -327,6 +327,7 @@ impl Communicator {
             fit::check_order(plan, dtype)?;
         }
         let call = self.inner.cache.bind(request, plan)?;
+        fit::check_scratch(&call)?;
         if !plan.is_unchanged() {
             return Err(Refused::ChangedPlan { algorithm: plan.algorithm.clone() });
         }

@@ -3,7 +3,7 @@
 use super::error::{CustomError, StepFault};
 use super::{MAX_CHUNKS, MAX_STAGES, Place, PlanBuilder, Step};
 use crate::buffers::BlockCounts;
-use crate::plan::MAX_CHANNELS;
+use crate::plan::{MAX_CHANNELS, check_name};
 use crate::request::Collective;
 use crate::shape::BufferKind;
 
@@ -11,9 +11,7 @@ impl PlanBuilder {
     /// Whether there can be such a plan at all.
     pub(super) fn check_header(&self) -> Result<(), CustomError> {
         let PlanBuilder { collective, world, root, .. } = *self;
-        if self.name.is_empty() {
-            return Err(CustomError::NoName);
-        }
+        check_name(&self.name).map_err(|shown| CustomError::Name { shown })?;
         if world == 0 {
             return Err(CustomError::EmptyWorld);
         }

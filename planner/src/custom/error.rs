@@ -2,16 +2,19 @@
 
 use hcomm_ops::Rank;
 
-use crate::plan::MAX_CHANNELS;
+use crate::plan::{EXPECTED_NAME, MAX_CHANNELS};
 use crate::request::Collective;
 use crate::verify::VerifyError;
 
 /// Why [`super::PlanBuilder::build`] gives no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CustomError {
-    /// No name to know it by.
-    #[error("a plan without a name; expected one that drawings and errors can show")]
-    NoName,
+    /// A name that drawings and errors cannot show.
+    #[error("a plan named {shown}; expected {EXPECTED_NAME}")]
+    Name {
+        /// As much of it as can be shown.
+        shown: String,
+    },
     /// No ranks.
     #[error("a plan for a world of 0 ranks; expected at least 1")]
     EmptyWorld,

@@ -277,7 +277,8 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
 fn a_header_that_makes_no_sense_is_refused() {
     let all = Collective::AllReduce;
     let cases = [
-        (PlanBuilder::new("", all, 2), "a plan without a name"),
+        (PlanBuilder::new("", all, 2), "a plan named \"\"; expected 1 to 120 characters"),
+        (PlanBuilder::new("a\0b", all, 2), "a plan named \"a\\0b\"; expected 1 to 120 characters"),
         (PlanBuilder::new("x", all, 0), "a world of 0 ranks"),
         (
             PlanBuilder::new("x", all, 2).root(1),

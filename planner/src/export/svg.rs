@@ -214,7 +214,9 @@ fn legend(text: &mut String, geometry: &Geometry, with_critical: bool) {
     }
 }
 
-/// Text of an XML document.
+/// Text of an XML document, less what no such text can hold.
 pub(super) fn escaped(words: &str) -> String {
+    let words = words
+        .replace(|c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}'), "\u{fffd}");
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

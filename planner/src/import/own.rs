@@ -91,6 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_cannot_be_shown_is_refused() {
+        for (name, shown) in [("", "\"\""), ("\u{1b}[31m", "\"\\u{1b}[31m\""), (&"x".repeat(999), "x\"..")] {
+            let mut named = plans();
+            named.iter_mut().for_each(|plan| plan.algorithm = name.to_owned());
+            let expected = format!("{shown}; expected 1 to 120 characters that can be shown");
+            assert!(refused(&named).ends_with(&expected), "{}", refused(&named));
+        }
+    }
+
+    #[test]
     fn what_is_wrong_together_is_refused() {
         assert_eq!(
             refused(&plans()[..2]),

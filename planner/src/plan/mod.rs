@@ -9,9 +9,11 @@
 //! are this node with different sources and sinks; [`Plan::kind_of`] gives the familiar name.
 
 mod fit;
+mod name;
 mod sum;
 
 pub use fit::{ByteRange, Overlay, Proved};
+pub(crate) use name::{EXPECTED_NAME, check_name, shown};
 
 use std::ops::Range;
 
@@ -195,7 +197,7 @@ pub struct Lane {
 pub struct Plan {
     /// The call.
     pub collective: Collective,
-    /// Registry name of the algorithm; followed by `(FIRST,SECOND)` where it is made of two others.
+    /// Registry name of the algorithm, or what a file or program calls the plan: 1 to 120 characters that can be shown; followed by `(FIRST,SECOND)` where it is made of two others.
     pub algorithm: String,
     /// Ranks.
     pub world: usize,

@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::nearest::Fabric;
 use super::{Device, Place, Topology};
+use crate::plan::{EXPECTED_NAME, check_name};
+
+/// Most sockets of a host.
+const MAX_SOCKETS: u32 = 256;
+
+/// Most GPUs and NICs of a host.
+const MAX_DEVICES: usize = 1024;
 
 /// A topology as written by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +134,32 @@ pub enum TopologyError {
         /// Ranks listed.
         world: usize,
     },
+    /// A host that nothing runs on.
+    #[error("host '{host}' has no ranks; expected at least one, or no such host")]
+    IdleHost {
+        /// The host.
+        host: String,
+    },
+    /// More sockets or devices than a host has, or no sockets.
+    #[error("host '{host}' has {given} {what}; expected {expected}")]
+    Number {
+        /// The host.
+        host: String,
+        /// "sockets" or "devices".
+        what: &'static str,
+        /// How many are given.
+        given: usize,
+        /// In words.
+        expected: &'static str,
+    },
+    /// A name that cannot be shown.
+    #[error("a {what} is named {shown}; expected {EXPECTED_NAME}")]
+    Name {
+        /// "host" or "device".
+        what: &'static str,
+        /// As much of it as can be shown.
+        shown: String,
+    },
     /// No ranks at all.
     #[error("the topology has no ranks; expected at least one")]
     Empty,
@@ -164,6 +197,7 @@ impl Topology {
     /// # Errors
     /// As [`Topology::parse`].
     pub fn from_file(file: &TopologyFile) -> Result<Topology, TopologyError> {
+        file.hosts.iter().try_for_each(|host| named("host", &host.name))?;
         distinct("host", file.hosts.iter().map(|h| h.name.clone()), "in the file")?;
         let mut reading = Reading::default();
         for (number, host) in file.hosts.iter().enumerate() {
@@ -187,7 +221,9 @@ struct Reading {
 
 impl Reading {
     fn add_host(&mut self, number: usize, host: &HostFile) -> Result<(), TopologyError> {
+        check_numbers(host)?;
         let devices = || host.gpus.iter().chain(&host.nics);
+        devices().try_for_each(|device| named("device", &device.name))?;
         distinct("device", devices().map(|d| d.name.clone()), &format!("on host '{}'", host.name))?;
         for device in devices() {
             check_socket(host, &format!("device '{}'", device.name), device.socket)?;
@@ -197,13 +233,15 @@ impl Reading {
         let device = |d: &DeviceFile| Device { name: d.name.clone(), host: number, socket: d.socket };
         self.gpus.extend(host.gpus.iter().map(device));
         self.nics.extend(host.nics.iter().map(device));
+        let mut nearest = HashMap::new();
         for rank in &host.ranks {
             let by = format!("rank {}", rank.rank);
             let gpu = rank.gpu.as_ref().map(|name| gpu_of(host, &by, name)).transpose()?;
             let gpu_socket = gpu.map_or(0, |gpu| host.gpus[gpu].socket);
             let socket = rank.socket.unwrap_or(gpu_socket);
             check_socket(host, &by, socket)?;
-            let nic = fabric.nearest_nic(gpu, socket).map(|nic| first_nic + nic as u32);
+            let nic = *nearest.entry((gpu, socket)).or_insert_with(|| fabric.nearest_nic(gpu, socket));
+            let nic = nic.map(|nic: usize| first_nic + nic as u32);
             let gpu = gpu.map(|gpu| first_gpu + gpu as u32);
             self.places.push((rank.rank, Place { host: number, socket, gpu, nic }));
         }
@@ -221,6 +259,25 @@ impl Reading {
             Some((missing, _)) => Err(TopologyError::MissingRank { missing, world }),
             None => Ok(self.places.iter().map(|(_, place)| *place).collect()),
         }
+    }
+}
+
+fn named(what: &'static str, name: &str) -> Result<(), TopologyError> {
+    check_name(name).map_err(|shown| TopologyError::Name { what, shown })
+}
+
+/// What a host has is within reason: every two of its sockets are linked, and for every GPU the nearest NIC is looked for.
+fn check_numbers(host: &HostFile) -> Result<(), TopologyError> {
+    let devices = host.gpus.len() + host.nics.len();
+    let number =
+        |what, given, expected| Err(TopologyError::Number { host: host.name.clone(), what, given, expected });
+    match (host.sockets, devices) {
+        (1..=MAX_SOCKETS, 0..=MAX_DEVICES) if host.ranks.is_empty() => {
+            Err(TopologyError::IdleHost { host: host.name.clone() })
+        }
+        (1..=MAX_SOCKETS, 0..=MAX_DEVICES) => Ok(()),
+        (1..=MAX_SOCKETS, _) => number("devices", devices, "at most 1024"),
+        (sockets, _) => number("sockets", sockets as usize, "1 to 256"),
     }
 }
 
@@ -277,11 +334,21 @@ mod tests {
         refused(r#"{"hosts":[{"name":"a","ranks":[],"gpu":[]}]}"#, "unknown field `gpu`");
         refused(r#"{"hosts":[{"ranks":[]}]}"#, "missing field `name`");
         refused(r#"{"hosts":[]}"#, "no ranks");
+        refused(
+            r#"{"hosts":[{"name":"a","ranks":[{"rank":0}]},{"name":"b","ranks":[]}]}"#,
+            "host 'b' has no ranks",
+        );
+        refused(r#"{"hosts":[{"name":"a\u001b","ranks":[]}]}"#, "host is named \"a\\u{1b}\"");
         let host = |body: &str| format!(r#"{{"hosts":[{{"name":"a",{body}}}]}}"#);
         refused(&host(r#""ranks":[{"rank":0},{"rank":0}]"#), "rank '0' occurs twice");
         refused(&host(r#""ranks":[{"rank":0},{"rank":2}]"#), "rank 1 is missing");
         refused(&host(r#""ranks":[{"rank":0,"gpu":"g"}]"#), "rank 0 on host 'a' names gpu 'g'");
         refused(&host(r#""ranks":[{"rank":0,"socket":3}]"#), "socket 3; expected one below 1");
+        refused(
+            &host(r#""sockets":257,"ranks":[{"rank":0}]"#),
+            "host 'a' has 257 sockets; expected 1 to 256",
+        );
+        refused(&host(r#""sockets":0,"ranks":[{"rank":0}]"#), "has 0 sockets");
         let twice = r#""ranks":[{"rank":0}],"gpus":[{"name":"x"}],"nics":[{"name":"x"}]"#;
         refused(&host(twice), "device 'x' occurs twice on host 'a'");
         let link = r#""ranks":[{"rank":0}],"nics":[{"name":"n"}],"links":[{"between":["n","q"],"us":1}]"#;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::error::VerifyError;
 use crate::buffers::BlockCounts;
-use crate::plan::{Direction, MAX_CHANNELS, Node, Plan, Sink, Source, Span};
+use crate::plan::{Direction, EXPECTED_NAME, MAX_CHANNELS, Node, Plan, Sink, Source, Span, check_name};
 use crate::shape::BufferKind;
 
 /// The slices belong together, and each makes sense.
@@ -32,6 +32,7 @@ pub(super) fn check(plans: &[Plan]) -> Result<(), VerifyError> {
 
 /// A slice makes sense by itself.
 pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
+    check_name(&plan.algorithm).map_err(|name| format!("its name is {name}; expected {EXPECTED_NAME}"))?;
     if plan.rank >= plan.world {
         return Err(format!("rank {} in a world of {}", plan.rank, plan.world));
     }

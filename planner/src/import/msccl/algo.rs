@@ -6,10 +6,7 @@ use super::words::{WRITTEN, Written};
 use super::{MAX_CHUNKS, MAX_RANKS};
 use crate::import::slices::Outline;
 use crate::import::within;
-use crate::plan::{ByteRange, Overlay};
-
-/// Longest name that is kept whole.
-const LONGEST_NAME: usize = 120;
+use crate::plan::{ByteRange, EXPECTED_NAME, Overlay, check_name};
 
 /// An empty program of what it says.
 pub(super) fn read(attributes: &Attributes<'_>) -> Result<Program, Fault> {
@@ -34,11 +31,8 @@ pub(super) fn read(attributes: &Attributes<'_>) -> Result<Program, Fault> {
 }
 
 fn name(name: &str) -> Result<String, Fault> {
-    let is_shown = name.chars().count() <= LONGEST_NAME && !name.chars().any(char::is_control);
-    if name.is_empty() || !is_shown {
-        let expected = format!("1 to {LONGEST_NAME} characters that can be shown");
-        return Err(Fault::Here(format!("name is {}; expected {expected}", shown(name))));
-    }
+    let wrong = |shown| Fault::Here(format!("name is {shown}; expected {EXPECTED_NAME}"));
+    check_name(name).map_err(wrong)?;
     Ok(name.to_owned())
 }
 

@@ -6,6 +6,7 @@ use quick_xml::XmlVersion;
 use quick_xml::events::BytesStart;
 
 use crate::import::ImportError;
+pub(super) use crate::plan::shown;
 
 /// What is wrong with an element.
 pub(super) enum Fault {
@@ -84,14 +85,5 @@ impl<'a> Attributes<'a> {
         Err(Fault::Here(format!(
             "{name} is {number}; expected {expected}, as numbers have no gaps and do not repeat"
         )))
-    }
-}
-
-/// A word of the file as errors show it: not all of one that never ends.
-pub(super) fn shown(word: &str) -> String {
-    const LONGEST: usize = 40;
-    match word.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{:?}..", &word[..end]),
-        None => format!("{word:?}"),
     }
 }

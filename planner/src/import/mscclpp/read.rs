@@ -10,9 +10,9 @@ use crate::buffers::BlockCounts;
 use crate::import::msccl::words::{WRITTEN, Written};
 use crate::import::slices::{Buffer, Outline};
 use crate::import::{ImportError, within};
-use crate::plan::ByteRange;
+use crate::plan::{ByteRange, EXPECTED_NAME, check_name};
 
-/// Longest name that is kept whole.
+/// So much of a word of the file is shown in errors.
 const LONGEST_NAME: usize = 120;
 
 /// Reads a whole file.
@@ -112,11 +112,8 @@ fn all_ops(file: &File) -> impl Iterator<Item = (Spot, &file::Op)> {
 }
 
 fn outline(file: &File, pieces: u32) -> Result<Outline, ImportError> {
-    let length = file.name.chars().count();
-    if length == 0 || length > LONGEST_NAME || file.name.chars().any(char::is_control) {
-        let expected = format!("1 to {LONGEST_NAME} that can be shown");
-        return Err(ImportError::at("name", format!("a name of {length} characters; expected {expected}")));
-    }
+    let wrong = |shown| ImportError::at("name", format!("{shown}; expected {EXPECTED_NAME}"));
+    check_name(&file.name).map_err(wrong)?;
     let Some(written) = Written::named(&file.collective) else {
         let names = WRITTEN.each_ref().map(|w| w.name).join(", ");
         let given: String = file.collective.chars().take(LONGEST_NAME).collect();

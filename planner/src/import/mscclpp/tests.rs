@@ -173,7 +173,10 @@ fn faults_are_named() {
             with(READS, r#""collective": "allreduce""#, r#""collective": "sendrecv""#),
             "collective: \"sendrecv\"; expected one of allreduce",
         ),
-        (with(READS, r#""name": "all_reduce_reads_2""#, r#""name": """#), "name: a name of 0 characters"),
+        (
+            with(READS, r#""name": "all_reduce_reads_2""#, r#""name": """#),
+            "name: \"\"; expected 1 to 120 characters",
+        ),
         (with(READS, r#""id": 1,"#, r#""id": 7,"#), "gpu 1: its id is 7; expected 1"),
         (
             with(READS, get, r#""name": "gat","#),
