@@ -20,6 +20,8 @@ pub mod launch;
 
 pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
 pub use hcomm_engine::environment::{self, Placement};
+#[doc(hidden)]
+pub use hcomm_engine::file;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
 pub use hcomm_engine::{

@@ -293,6 +293,12 @@ pub struct WorkError<B> {
     pub buffer: B,
 }
 
+impl<B> From<WorkError<B>> for Error {
+    fn from(failed: WorkError<B>) -> Error {
+        failed.error
+    }
+}
+
 impl<B> fmt::Debug for WorkError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkError").field("error", &self.error).finish_non_exhaustive()

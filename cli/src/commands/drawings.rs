@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hcomm::Plan;
+use hcomm::file::read_text;
 use hcomm::planner::export::{self, Drawing, ExportError};
 use hcomm::planner::timeline::Measured;
 
 use super::print::{print, unreadable, unwritten};
 use crate::mistake::CommandError;
+
+/// Bytes of the longest trace.
+const MOST_TRACE_BYTES: u64 = 1 << 30;
 
 /// The files asked for.
 #[derive(Args)]
@@ -35,8 +39,19 @@ pub struct Drawings {
 }
 
 impl Drawings {
-    /// Two of them on standard output would be one unreadable text.
-    pub fn check(&self) -> Result<(), CommandError> {
+    /// Two of them on standard output would be one unreadable text, two in one file one lost; nor is any written over what is read.
+    pub fn check<'a>(&'a self, read: impl IntoIterator<Item = &'a Path>) -> Result<(), CommandError> {
+        let mut known: Vec<PathBuf> =
+            read.into_iter().chain(self.trace.iter().map(PathBuf::as_path)).map(real).collect();
+        for path in self.files().filter(|path| !is_stdout(path)) {
+            if known.contains(&real(path)) {
+                let name = path.display();
+                return Err(CommandError::Usage(format!(
+                    "{name} is read or written twice; expected another file"
+                )));
+            }
+            known.push(real(path));
+        }
         match self.files().filter(|path| is_stdout(path)).count() {
             0 | 1 => Ok(()),
             _ => {
@@ -98,10 +113,18 @@ impl Drawings {
 /// A file's name and text.
 fn read(path: &Path) -> Result<(String, String), CommandError> {
     let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match read_text(path, MOST_TRACE_BYTES) {
         Ok(text) => Ok((name, text)),
         Err(cause) => Err(unreadable(&name, &cause)),
     }
+}
+
+/// Where a path leads, if anywhere: to tell whether two are one file.
+fn real(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let whole = path.canonicalize();
+    let in_folder = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    whole.ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 fn is_stdout(path: &Path) -> bool {

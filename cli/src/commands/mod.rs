@@ -6,6 +6,7 @@ mod doctor;
 mod drawings;
 mod import;
 mod launch;
+mod memory;
 mod plan;
 mod print;
 mod tune;

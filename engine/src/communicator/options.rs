@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Communicator, pins};
-use crate::error::Refused;
+use crate::error::Error;
 use crate::operation::Operation;
 use crate::settings::AlgorithmPins;
 use crate::work::Predecessor;
@@ -55,7 +55,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Where the text is no pin, an algorithm is unknown, or cannot do what it is pinned for.
-    pub fn algorithm(&self, pins: &str) -> Result<Communicator, Refused> {
+    pub fn algorithm(&self, pins: &str) -> Result<Communicator, Error> {
         let pins = pins::read(pins, self.planner(), self.inner.settings.deterministic)?;
         Ok(self.with(|options| options.pins = Some(Arc::new(pins))))
     }

@@ -68,11 +68,15 @@ pub(super) fn usable_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Bytes of the longest topology.
+const MOST_TOPOLOGY_BYTES: u64 = 64 << 20;
+
 /// The topology: from the file that the settings name, or from the hosts that are known.
 pub(super) fn topology_of(settings: &Settings, hosts: &[usize]) -> Result<Topology, CreateError> {
     let Some(path) = &settings.topology else { return Ok(Topology::from_host_of(hosts)) };
     let failed = |reason: String| CreateError::Topology { path: path.display().to_string(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text =
+        crate::file::read_text(path, MOST_TOPOLOGY_BYTES).map_err(|error| failed(error.to_string()))?;
     let topology = Topology::parse(&text).map_err(|error| failed(error.to_string()))?;
     match topology.world() == hosts.len() {
         true => Ok(topology),

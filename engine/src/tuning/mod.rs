@@ -3,8 +3,7 @@
 
 mod machine;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hcomm_planner::choose::tuning::{LONGEST_BYTES, Machine};
@@ -14,6 +13,7 @@ pub use machine::this_machine;
 
 use crate::call::{LEAST_SLOT_BYTES, USUAL_TILE_BYTES};
 use crate::domain::p2p;
+use crate::file::read_text;
 use crate::settings::{Settings, TuningChoice};
 
 /// A tuning, its text, and where it comes from.
@@ -81,15 +81,16 @@ impl Tuned {
     /// Where it cannot be read or is faulty.
     pub fn read(path: &Path) -> Result<Tuned, TunedError> {
         let name = path.display().to_string();
-        match text_of(path) {
-            Ok(text) => {
-                Tuned::parse(text, name.clone()).map_err(|fault| TunedError::Fault { path: name, fault })
-            }
+        match read_text(path, LONGEST_BYTES as u64) {
+            Ok(text) => match Tuning::parse(&text) {
+                Ok(tuning) => Ok(Tuned { tuning, text, source: name }),
+                Err(fault) => Err(TunedError::Fault { path: name, fault }),
+            },
             Err(cause) => Err(TunedError::Unreadable { path: name, cause }),
         }
     }
 
-    /// The text of a file.
+    /// The text of a file, or none, which stands for the defaults.
     ///
     /// # Errors
     /// Where it is faulty.
@@ -159,13 +160,6 @@ pub fn message_bytes(settings: &Settings, slot_bytes: usize) -> usize {
     }
 }
 
-/// What is too long to be a tuning file is refused by whoever reads it; no more of it is taken into memory.
-fn text_of(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST_BYTES as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +196,12 @@ mod tests {
             error.starts_with(&format!("tuning file {name}, line 3, 'latensy_ns = 3': unknown field")),
             "{error}"
         );
+        let empty = folder.join("empty.toml");
+        std::fs::write(&empty, "").expect("it can be written");
+        let error = Tuned::load(&TuningChoice::File(empty)).expect_err("it says nothing").to_string();
+        assert!(error.ends_with("missing field `format`"), "{error}");
+        let error = Tuned::load(&TuningChoice::File(folder.clone())).expect_err("a folder").to_string();
+        assert!(error.ends_with("it is no regular file"), "{error}");
         let missing = folder.join("missing.toml");
         let error = Tuned::load(&TuningChoice::File(missing)).expect_err("no file").to_string();
         assert!(

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::import::without_mark;
 use crate::plan::{Node, Plan};
 use crate::verify::{VerifyError, check_slice};
 
@@ -62,6 +63,7 @@ pub fn write(plans: &[Plan]) -> String {
 /// # Errors
 /// [`ImportError`] names the field or the contradiction.
 pub fn read(text: &str) -> Result<Vec<Plan>, ImportError> {
+    let text = without_mark(text);
     let Version { version } = serde_json::from_str(text)?;
     if version != VERSION {
         return Err(ImportError::Version(version));

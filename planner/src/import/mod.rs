@@ -91,6 +91,7 @@ pub static FORMATS: &[Format] = &[msccl::FORMAT, mscclpp::FORMAT, own::FORMAT];
 /// # Errors
 /// [`ImportError`], as the format's own reader; and where no format recognises the text.
 pub fn read(text: &str) -> Result<(&'static Format, Vec<Plan>), ImportError> {
+    let text = without_mark(text);
     let Some(format) = FORMATS.iter().find(|format| (format.recognises)(text)) else {
         let beginning = text.trim_start().chars().take(20).collect();
         let known = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
@@ -121,7 +122,7 @@ impl Plan {
     /// # Errors
     /// [`ImportError`] names the element; nothing of a file can panic or take memory without bound.
     pub fn from_msccl(text: &str) -> Result<Vec<Plan>, ImportError> {
-        msccl::import(text)
+        msccl::import(without_mark(text))
     }
 
     /// Reads an execution plan of MSCCL++ in JSON: the slices of all ranks, in rank order, proved. Where it goes through a switch of
@@ -130,7 +131,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::from_msccl`].
     pub fn from_mscclpp(text: &str) -> Result<Vec<Plan>, ImportError> {
-        mscclpp::import(text)
+        mscclpp::import(without_mark(text))
     }
 }
 
@@ -146,6 +147,11 @@ pub fn prove_anew(mut plans: Vec<Plan>) -> Result<Vec<Plan>, ImportError> {
         seal(&mut plans);
     }
     Ok(plans)
+}
+
+/// The text less the byte order mark that some editors begin it with.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Checks that no more of something is there than is read.

@@ -101,6 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_at_the_beginning_is_skipped_and_a_root_is_not_invented() {
+        let text = format!("\u{feff}{}", json::write(&plans()));
+        assert_eq!(super::super::read(&text).map(|(_, plans)| plans), Ok(plans()));
+        let mut rooted = plans();
+        rooted.iter_mut().for_each(|plan| plan.root = 1);
+        assert_eq!(refused(&rooted), "plan file: the slice of rank 0 is malformed: root 1 of all_reduce, which has none; expected 0");
+    }
+
+    #[test]
     fn what_is_wrong_together_is_refused() {
         assert_eq!(
             refused(&plans()[..2]),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nearest::Fabric;
 use super::{Device, Place, Topology};
+use crate::import::without_mark;
 use crate::plan::{EXPECTED_NAME, check_name};
 
 /// Most sockets of a host.
@@ -189,7 +190,7 @@ impl Topology {
     /// # Errors
     /// [`TopologyError`] names the entry that is unknown, missing or there twice.
     pub fn parse(text: &str) -> Result<Topology, TopologyError> {
-        Topology::from_file(&serde_json::from_str(text)?)
+        Topology::from_file(&serde_json::from_str(without_mark(text))?)
     }
 
     /// Checks and numbers what a file says.

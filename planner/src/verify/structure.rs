@@ -40,6 +40,9 @@ pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
     if plan.parts == 0 || chunks.is_none_or(|chunks| chunks > u64::from(u32::MAX)) {
         return Err(format!("{} parts per block in a world of {}", plan.parts, plan.world));
     }
+    if plan.root != 0 && !plan.collective.is_rooted() {
+        return Err(format!("root {} of {}, which has none; expected 0", plan.root, plan.collective));
+    }
     if plan.root >= plan.world {
         return Err(format!("root {} in a world of {}", plan.root, plan.world));
     }

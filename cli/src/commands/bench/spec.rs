@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use hcomm::planner::choose::LinkKind;
 use hcomm::settings::{AlgorithmPins, Settings, TransportChoice};
 use hcomm::tuning::{self, Tuned};
-use hcomm::{Collective, Communicator, Planner, Topology};
+use hcomm::{Collective, Communicator, Factor, Planner, ReduceOp, Topology};
 
 use crate::commands::call::CallArguments;
 use crate::mistake::CommandError;
@@ -119,6 +119,16 @@ impl Spec {
 
     /// Refuses here, once, what every rank would refuse.
     pub fn check(&self, world: usize) -> Result<(), CommandError> {
+        if let ReduceOp::PreMulSum(Factor(factor)) = self.call.op
+            && self.checks
+            && !factor.is_finite()
+        {
+            let op = self.call.op;
+            let message = format!(
+                "--op {op}: no result of it can be foreseen; expected a finite factor, or --no-check"
+            );
+            return Err(CommandError::Usage(message));
+        }
         if let Some(name) = &self.call.algorithm {
             let pins = AlgorithmPins::parse(&format!("{}={name}", self.call.collective));
             let expected =

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::{env, fs, io, thread};
+use std::{env, io, thread};
 
 use hcomm::launch::{Exit, Failure, Launch, LaunchError, Output};
 use hcomm::{Communicator, CreateError, DType, Placement};
@@ -11,6 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::rank;
 use super::sample::is_measured;
 use super::spec::{Spec, Transport};
+use crate::commands::memory;
 use crate::mistake::CommandError;
 
 /// Measures what is asked for.
@@ -24,7 +25,7 @@ pub fn run(spec: &Spec) -> Result<ExitCode, CommandError> {
     }
     let Some(ranks) = spec.ranks else { return as_rank(spec) };
     spec.check(ranks)?;
-    check_memory(spec, ranks)?;
+    memory::check(spec.largest_bytes(), ranks)?;
     match spec.transport {
         Some(Transport::Inproc) => threads(spec, ranks),
         _ => processes(ranks),
@@ -99,26 +100,6 @@ fn pin(rank: usize, ranks: usize) {
         own.set(processor);
         let _ = sched_setaffinity(None, &own);
     }
-}
-
-/// Two full buffers per rank must fit the machine, or the system would end a rank in the middle.
-fn check_memory(spec: &Spec, ranks: usize) -> Result<(), CommandError> {
-    let largest = spec.largest_bytes();
-    let needed = u128::from(largest) * 2 * ranks as u128;
-    match available_bytes().filter(|available| needed > u128::from(*available)) {
-        Some(available) => Err(CommandError::Usage(format!(
-            "a size of {largest} bytes takes {needed} bytes of memory in {ranks} ranks; expected at most the {available} available"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// What Linux estimates that programs can still have.
-fn available_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 fn broken(what: &str, cause: &io::Error) -> CommandError {

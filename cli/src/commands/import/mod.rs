@@ -5,18 +5,19 @@ mod exercise;
 mod sizes;
 mod summary;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use hcomm::Plan;
+use hcomm::file::read_text;
 use hcomm::planner::export::Drawing;
 use hcomm::planner::import::{self, Format};
 use hcomm::planner::{self, ImportError};
 use hcomm::settings::{Bytes, Settings};
 
 use super::drawings::Drawings;
+use super::memory;
 use super::print::{print, unreadable};
 use super::{Subcommand, parsed};
 use crate::mistake::CommandError;
@@ -31,12 +32,15 @@ pub const COMMAND: Subcommand = Subcommand {
 };
 
 const AFTER_HELP: &str = "\
-The file is MSCCL XML, MSCCL++ JSON or hcomm's own JSON; which of them is told by what is in it. --run makes a rank of every thread, has each submit its \
+The file is a regular one of at most 64 MiB: MSCCL XML, MSCCL++ JSON or hcomm's own JSON; which of them is told by what is in it. --run makes a rank of every thread, has each submit its \
 slice on 64-bit integers (sums, where the collective reduces), in place and out of place as far as the plan is for that, and compares every \
 element with what it should be.
 
 Exit codes: 0 success; 1 the file cannot be read, is no plan or a wrong one, another file cannot be written, or a run went wrong; 2 a \
 mistake on the command line or in a setting, sizes that the plan is not for, or a plan that --msccl cannot express.";
+
+/// Bytes of the longest file that any format reads.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// What a tile is where the settings leave it to the transport.
 const TILE_BYTES: u64 = 64 << 10;
@@ -58,13 +62,15 @@ struct Arguments {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
-    arguments.drawings.check()?;
+    arguments.drawings.check([arguments.file.as_path()])?;
     let (format, plans) = read(&arguments.file)?;
     let sizes = sizes::of(&plans, &arguments.bytes)?;
     draw(arguments, &plans, &sizes, &settings)?;
     let summary = summary::summary(format.name, &plans);
     say(arguments, &summary)?;
     if arguments.run {
+        let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or(0);
+        memory::check(largest, plans.len())?;
         exercise::run(&plans, &sizes, &settings, |line| say(arguments, &format!("{line}\n")))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -82,7 +88,7 @@ fn say(arguments: &Arguments, text: &str) -> Result<(), CommandError> {
 /// The slices of all ranks, proved.
 fn read(path: &std::path::Path) -> Result<(&'static Format, Vec<Plan>), CommandError> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|cause| unreadable(&name, &cause))?;
+    let text = read_text(path, MOST_BYTES).map_err(|cause| unreadable(&name, &cause))?;
     import::read(&text).map_err(|error: ImportError| CommandError::Failed {
         code: 1,
         message: format!("{name}: {}", error.to_string().replace('\n', " ")),

@@ -1,9 +1,9 @@
 //! [`Asked`]: what `hcomm plan` is asked for: the request, the topology, and the choice of algorithm that a communicator would make.
 
-use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
+use hcomm::file::read_text;
 use hcomm::planner::algorithm::Call;
 use hcomm::planner::choose::{Candidate, LinkKind, Threshold, Why};
 use hcomm::planner::export::Sizing;
@@ -19,6 +19,9 @@ use crate::mistake::CommandError;
 
 /// Most ranks that a plan is compiled for.
 pub const MOST_RANKS: usize = 1 << 16;
+
+/// Bytes of the longest topology.
+const MOST_TOPOLOGY_BYTES: u64 = 64 << 20;
 
 /// What joins the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -157,7 +160,7 @@ fn topology(arguments: &Arguments) -> Result<Topology, CommandError> {
 
 fn from_file(path: &Path, ranks: Option<usize>) -> Result<Topology, CommandError> {
     let name = path.display();
-    let text = fs::read_to_string(path)
+    let text = read_text(path, MOST_TOPOLOGY_BYTES)
         .map_err(|cause| CommandError::Failed { code: 1, message: format!("cannot read {name}: {cause}") })?;
     let topology =
         Topology::parse(&text).map_err(|error| CommandError::Usage(format!("--topology {name}: {error}")))?;

@@ -82,7 +82,9 @@ struct Arguments {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
-    arguments.drawings.check()?;
+    arguments
+        .drawings
+        .check([&arguments.topology, &arguments.tuning].into_iter().filter_map(|path| path.as_deref()))?;
     let asked = Asked::new(arguments, &settings)?;
     let plans = compile(arguments, &asked)?;
     let shown = match arguments.rank.filter(|_| plans.len() > 1) {
@@ -100,6 +102,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 fn compile(arguments: &Arguments, asked: &Asked) -> Result<Vec<Plan>, CommandError> {
     let world = asked.world();
     let alone = arguments.rank.filter(|_| world > PROVED_WORLD && !arguments.verify);
+    let needs_none = arguments.explain && !arguments.drawings.are_wanted() && !arguments.verify;
+    if needs_none && alone.is_none() && world > PROVED_WORLD {
+        return Ok(Vec::new());
+    }
     if alone.is_none() && world > JOINED_WORLD {
         return Err(CommandError::Usage(format!(
             "all plans of {world} ranks are too many; expected --rank for one slice, or at most {JOINED_WORLD} ranks"

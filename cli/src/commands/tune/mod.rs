@@ -49,7 +49,7 @@ communicator of this machine finds it. HCOMM_TUNING names another, or 'off'. Pin
 total regret. Nothing is written.
 
 Exit codes: 0 success; 1 with --check: the mean regret of a world is above 10 %; without: the ranks could not measure, or the file cannot \
-be written; 2 a mistake on the command line, in a setting or in a tuning file.";
+be written; 2 a mistake on the command line, in a setting or in a tuning file; 128 + N if signal N ended a rank.";
 
 /// Sizes of the full buffer that are measured.
 const SIZES: [u64; 7] = [8, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20];

@@ -44,8 +44,11 @@ pub fn measure(setup: &Setup, order: &Order<'_>) -> Result<Vec<Cell>, CommandErr
         }
     };
     let outcome = launch.run_reporting(report).map_err(|error| failed(error.to_string()))?;
-    if outcome.code() != 0 {
-        return Err(failed(format!("the ranks of {} have failed", setup.name())));
+    if let Some(failure) = &outcome.failure {
+        // 1 says something else of a check than that somebody has ended it.
+        let code = if let Exit::Signal(_) = failure.exit { outcome.code() } else { 1 };
+        let message = format!("the ranks of {} have failed", setup.name());
+        return Err(CommandError::Failed { code, message });
     }
     let cells = results::read(file.path());
     eprintln!("{:.0} s", start.elapsed().as_secs_f64());

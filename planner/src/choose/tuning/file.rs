@@ -1,6 +1,7 @@
 //! The text of a tuning file (TOML): what it may say, and how it is read. `write` writes it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -65,7 +66,7 @@ struct LinkFile {
 #[serde(deny_unknown_fields)]
 struct MeasuredFile {
     link: ConditionName,
-    world: usize,
+    world: NonZeroUsize,
     /// The sizes that were measured; a list of factors has one for each of them, or for the first few.
     bytes: Vec<u64>,
     #[serde(default)]
@@ -80,7 +81,7 @@ struct PinFile {
     algorithm: Spanned<String>,
     from: Option<u64>,
     to: Option<Spanned<u64>>,
-    world: Option<usize>,
+    world: Option<NonZeroUsize>,
     communicator: Option<String>,
 }
 
@@ -151,7 +152,7 @@ impl Tuning {
             return Err(fault(text, file.format.span(), reason));
         }
         let measured = file.measured.into_iter().map(|m| m.checked(text)).collect::<Result<_, _>>()?;
-        let pins = file.pin.into_iter().map(|pin| pin.checked(text)).collect::<Result<_, _>>()?;
+        let pins = pins(file.pin, text)?;
         let links = file.links.into_iter().map(|(name, link)| link.tuning(name.0)).collect();
         Ok(Tuning { machine: file.machine, made: file.made, links, measured, pins })
     }
@@ -187,7 +188,7 @@ impl MeasuredFile {
                 curves.push((*collective, candidate, self.curve(factors.get_ref()).map_err(located)?));
             }
         }
-        Ok(Measured { condition: self.link.0, world: self.world, curves })
+        Ok(Measured { condition: self.link.0, world: self.world.get(), curves })
     }
 
     fn curve(&self, factors: &[Factor]) -> Result<Curve, String> {
@@ -197,6 +198,37 @@ impl MeasuredFile {
         }
         let points = self.bytes.iter().copied().zip(factors.iter().map(|factor| factor.0)).collect();
         Curve::new(points).ok_or_else(|| "expected factors for sizes in 'bytes' that ascend".to_owned())
+    }
+}
+
+/// Pins, of which no two rival: of equally narrow ones nobody could say which counts.
+fn pins(files: Vec<PinFile>, text: &str) -> Result<Vec<TunedPin>, TuningError> {
+    let mut pins: Vec<TunedPin> = Vec::new();
+    for file in files {
+        let at = file.algorithm.span();
+        let pin = file.checked(text)?;
+        if let Some(other) = pins.iter().find(|other| pin.rivals(other)) {
+            let (collective, algorithm) = (other.collective, &other.algorithm);
+            let reason = format!(
+                "{collective} is pinned to {algorithm} at some of these sizes; expected ranges that do not overlap"
+            );
+            return Err(fault(text, at, reason));
+        }
+        pins.push(pin);
+    }
+    Ok(pins)
+}
+
+impl TunedPin {
+    /// Whether both are for some call, and neither for fewer calls than the other by more than its sizes. One for all sizes gives way to one
+    /// for a range.
+    fn rivals(&self, other: &TunedPin) -> bool {
+        let scope = |pin: &TunedPin| {
+            let is_for_all = (pin.from_bytes, pin.to_bytes) == (0, u64::MAX);
+            (pin.collective, pin.world, pin.communicator.clone(), is_for_all)
+        };
+        let overlap = self.from_bytes < other.to_bytes && other.from_bytes < self.to_bytes;
+        overlap && scope(self) == scope(other)
     }
 }
 
@@ -214,7 +246,7 @@ impl PinFile {
             algorithm: self.algorithm.into_inner(),
             from_bytes,
             to_bytes,
-            world: self.world,
+            world: self.world.map(NonZeroUsize::get),
             communicator: self.communicator,
         })
     }
@@ -350,6 +382,12 @@ mod tests {
                 "collective = \"broadcast\"",
                 "collective = \"all\"",
                 "'collective = \"all\"': unknown variant `all`",
+            ),
+            ("world = 4", "world = 0", "'world = 0': invalid value: integer `0`, expected a nonzero usize"),
+            (
+                "algorithm = \"ring\"",
+                "algorithm = \"ring\"\n\n[[pin]]\ncollective = \"all_reduce\"\nalgorithm = \"chain\"",
+                "'algorithm = \"chain\"': all_reduce is pinned to ring at some of these sizes; expected ranges",
             ),
             ("processors = 2", "processors = 2\ncores = 2", "'cores = 2': unknown field `cores`"),
             ("[made]", "[made", "'[made'"),
