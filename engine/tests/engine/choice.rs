@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use hcomm_engine::settings::Settings;
-use hcomm_engine::{Communicator, CreateError, Refused};
+use hcomm_engine::{Communicator, CreateError, Error, Refused};
 use hcomm_ops::{DType, ReduceOp};
 use hcomm_planner::choose::Why;
 use hcomm_planner::{Collective, Request};
@@ -184,7 +184,10 @@ fn a_handle_has_algorithms_of_its_own() {
                 ("=", "'=' pins no algorithm"),
             ] {
                 let refused = comm.algorithm(pins).map(|_| ()).expect_err(pins);
-                assert!(matches!(refused, Refused::Pin(_) | Refused::Pins { .. } | Refused::Plan(_)));
+                assert!(matches!(
+                    refused,
+                    Error::Refused(Refused::Pin(_) | Refused::Pins { .. } | Refused::Plan(_))
+                ));
                 assert!(refused.to_string().contains(expected), "{refused}");
             }
         });

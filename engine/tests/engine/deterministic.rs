@@ -166,8 +166,10 @@ fn an_algorithm_that_cannot_is_refused_with_those_that_can() {
         Communicator::in_process_with(4, &settings).map(|_| ()).expect_err("a ring rounds on its way");
     assert!(refused.to_string().contains("does not fold in rank order"), "{refused}");
     on_all(world_with(4, &[]), |comm| {
-        let comm = comm.algorithm("ring").expect("not deterministic as such").deterministic();
-        let error = comm.all_reduce(&mut [1.0_f32; 8], ReduceOp::Sum).expect_err("a ring rounds on its way");
+        let called = comm
+            .algorithm("ring")
+            .and_then(|comm| comm.deterministic().all_reduce(&mut [1.0_f32; 8], ReduceOp::Sum));
+        let error = called.expect_err("a ring rounds on its way");
         assert!(matches!(error, Error::Refused(Refused::Plan(_))), "{error:?}");
         let text = error.to_string();
         for words in ["ring", "rank order", "one_shot", "two_shot", "deterministic"] {

@@ -106,7 +106,10 @@ mod tests {
         assert_eq!(super::super::read(&text).map(|(_, plans)| plans), Ok(plans()));
         let mut rooted = plans();
         rooted.iter_mut().for_each(|plan| plan.root = 1);
-        assert_eq!(refused(&rooted), "plan file: the slice of rank 0 is malformed: root 1 of all_reduce, which has none; expected 0");
+        assert_eq!(
+            refused(&rooted),
+            "plan file: the slice of rank 0 is malformed: root 1 of all_reduce, which has none; expected 0"
+        );
     }
 
     #[test]
