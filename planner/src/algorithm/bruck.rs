@@ -13,7 +13,7 @@ use std::ops::Range;
 use hcomm_ops::Rank;
 
 use super::group::{Group, ahead, behind, log2_ceil};
-use super::runs::{Run, doublings, in_turn, runs};
+use super::runs::{Run, doublings, in_turn, run_count, runs};
 use super::tally::Tally;
 use super::{Algorithm, Call, Layout, NO_PAIRS, ONE_CHANNEL, bruck_exchange, only_of_two, serves_all};
 use crate::choose::Work;
@@ -49,11 +49,15 @@ fn work(call: &Call<'_>) -> Work {
     let mut tally = Tally::new(call);
     match call.collective {
         Collective::AllGather => {
-            gathered(call.world, |_| 1, |from, to, blocks| tally.message(from, to, blocks));
+            gathered(
+                call.world,
+                |_| 1,
+                |from, to, messages, blocks| tally.messages(from, to, messages, blocks),
+            );
             tally.work(steps_to_gather(call.world), call.world).copying(1.0 / n)
         }
         Collective::ReduceScatter => {
-            scattered(call.world, |from, to, blocks| tally.message(from, to, blocks));
+            scattered(call.world, |from, to, messages, blocks| tally.messages(from, to, messages, blocks));
             let rounded = log2_ceil(call.world) as usize;
             tally.work(steps_to_scatter(call.world), call.world).reducing((n - 1.0) / n, rounded)
         }
@@ -116,16 +120,17 @@ fn lacking(offsets: &Range<usize>, held: usize) -> Range<usize> {
     offsets.start.max(held)..offsets.end
 }
 
-/// Every message of [`all_gather`]: sender, receiver, blocks.
+/// What goes from whom to whom in every step of [`all_gather`]: sender, receiver, messages, blocks.
 pub(super) fn gathered(
     members: usize,
     held: impl Fn(usize) -> usize,
-    mut message: impl FnMut(usize, usize, usize),
+    mut tell: impl FnMut(usize, usize, usize, usize),
 ) {
     for (distance, offsets) in doublings(members) {
         for to in 0..members {
             let from = ahead(to, distance, members);
-            runs(to, lacking(&offsets, held(to)), members).for_each(|run| message(from, to, run.count));
+            let lacking = lacking(&offsets, held(to));
+            tell(from, to, run_count(to, &lacking, members), lacking.len());
         }
     }
 }
@@ -163,12 +168,13 @@ fn room(b: &mut Builder, first: usize, count: usize, n: usize, own: impl Fn(Run)
     Span { count: count as u32, ..rooms[0] }
 }
 
-/// Every message of [`reduce_scatter`]: sender, receiver, blocks.
-pub(super) fn scattered(members: usize, mut message: impl FnMut(usize, usize, usize)) {
+/// What goes from whom to whom in every step of [`reduce_scatter`]: sender, receiver, messages, blocks.
+pub(super) fn scattered(members: usize, mut tell: impl FnMut(usize, usize, usize, usize)) {
     for step in halvings(members) {
         for from in 0..members {
             let to = ahead(from, step.distance, members);
-            step.messages(from, members).for_each(|run| message(from, to, run.count));
+            let messages = step.parts().iter().map(|part| run_count(from, part, members)).sum();
+            tell(from, to, messages, step.offsets.len());
         }
     }
 }
@@ -224,10 +230,14 @@ impl Halving {
     /// The messages of member `from`. Sums and contributions of one rank travel apart, and so do those that are folded
     /// into sums and into contributions.
     fn messages(&self, from: usize, members: usize) -> impl Iterator<Item = Run> + use<> {
+        self.parts().into_iter().flat_map(move |part| runs(from, part, members))
+    }
+
+    /// The blocks that travel apart from one another.
+    fn parts(&self) -> [Range<usize>; 3] {
         let within = |offset: usize| offset.clamp(self.offsets.start, self.offsets.end);
         let (here, there) = (within(self.summed), within(self.summed + self.distance));
-        let parts = [self.offsets.start..here, here..there, there..self.offsets.end];
-        parts.into_iter().flat_map(move |part| runs(from, part, members))
+        [self.offsets.start..here, here..there, there..self.offsets.end]
     }
 
     /// How many members' contributions the block that a member sends at `offset` has in it.

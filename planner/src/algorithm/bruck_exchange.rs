@@ -26,9 +26,8 @@ pub(super) fn work(call: &Call<'_>) -> Work {
     let n = call.world;
     let mut tally = Tally::new(call);
     for step in steps(n) {
-        for piece in step.pieces() {
-            (0..n).for_each(|rank| tally.message(rank, ahead(rank, step.distance, n), piece.len()));
-        }
+        let (messages, blocks) = (step.pieces().count(), step.blocks.len());
+        (0..n).for_each(|rank| tally.messages(rank, ahead(rank, step.distance, n), messages, blocks));
     }
     tally.work(waits(n), n).copying((packed(n) + unpacked(n)) as f64 / n as f64)
 }

@@ -51,10 +51,10 @@ fn work(call: &Call<'_>) -> Work {
     let trees = Trees::new(n);
     let mut tally = Tally::new(call);
     for step in &trees.steps {
-        for message in step.messages(&trees, folds) {
-            (0..n)
-                .for_each(|rank| tally.message(rank, ahead(rank, step.distance, n), message.count as usize));
-        }
+        let counts = step.messages(&trees, folds).map(|message| message.count as usize);
+        let (messages, blocks) =
+            counts.fold((0, 0), |(messages, blocks), count| (messages + 1, blocks + count));
+        (0..n).for_each(|rank| tally.messages(rank, ahead(rank, step.distance, n), messages, blocks));
     }
     let part = |blocks: usize| blocks as f64 / n as f64;
     if folds {

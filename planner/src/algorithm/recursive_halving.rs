@@ -46,14 +46,14 @@ fn work(call: &Call<'_>) -> Work {
     let mut tally = Tally::new(call);
     for index in 0..fold.excess {
         let (even, odd) = (2 * index, 2 * index + 1);
-        pieces(inputs(0..n), MAX_SPAN).for_each(|piece| tally.message(even, odd, piece.count as usize));
+        tally.messages(even, odd, n.div_ceil(MAX_SPAN as usize), n);
         tally.message(odd, even, 1);
     }
     for halving in fold.halvings() {
         for index in 0..fold.core {
             let peer = fold.rank(index ^ halving);
-            let messages = fold.messages(index, halving);
-            messages.for_each(|run| tally.message(peer, fold.rank(index), run.len()));
+            let blocks = fold.blocks(index, halving).len();
+            tally.messages(peer, fold.rank(index), blocks.div_ceil(most_blocks(halving)), blocks);
         }
     }
     let folding = usize::from(fold.excess > 0);
@@ -109,6 +109,11 @@ fn halve(b: &mut Builder, fold: &Fold, index: usize, mut held: Span, results: &[
 }
 
 /// The input's blocks.
+/// Blocks of a message.
+fn most_blocks(halving: usize) -> usize {
+    if halving == 1 { 1 } else { MAX_SPAN as usize }
+}
+
 fn inputs(blocks: Range<usize>) -> Span {
     Span::new(BufferKind::Input, blocks.start as u32, blocks.len() as u32)
 }
@@ -128,7 +133,7 @@ impl Fold {
 
     /// How those blocks travel to the rank at `index`: in the last step one by one, as they go to different places.
     fn messages(&self, index: usize, halving: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let most = if halving == 1 { 1 } else { MAX_SPAN as usize };
+        let most = most_blocks(halving);
         let Range { start, end } = self.blocks(index, halving);
         (start..end).step_by(most).map(move |at| at..end.min(at + most))
     }

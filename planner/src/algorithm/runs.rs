@@ -48,6 +48,13 @@ pub(super) fn runs(from: usize, offsets: Range<usize>, blocks: usize) -> impl It
     })
 }
 
+/// How many messages [`runs`] cuts those blocks into, without cutting them.
+pub(super) fn run_count(from: usize, offsets: &Range<usize>, blocks: usize) -> usize {
+    let before_the_wrap = (blocks - (from + offsets.start) % blocks).min(offsets.len());
+    let most = MAX_SPAN as usize;
+    before_the_wrap.div_ceil(most) + (offsets.len() - before_the_wrap).div_ceil(most)
+}
+
 /// Cuts a span into pieces of at most `most` chunks.
 pub(super) fn pieces(span: Span, most: u32) -> impl Iterator<Item = Span> {
     (0..span.count).step_by(most as usize).map(move |at| span.part(at, (span.count - at).min(most)))
@@ -83,6 +90,19 @@ mod tests {
         assert_eq!(cut(6, 1..5, 8), [(1, 7, 1), (2, 0, 3)]);
         assert_eq!(cut(0, 64..128, 128), [(64, 64, 32), (96, 96, 32)]);
         assert_eq!(cut(3, 2..2, 8), []);
+    }
+
+    #[test]
+    fn runs_are_counted_as_they_are_cut() {
+        for (from, offsets, blocks) in
+            [(6, 1..5, 8), (0, 64..128, 128), (3, 2..2, 8), (90, 5..99, 100), (99, 1..100, 100)]
+        {
+            assert_eq!(
+                run_count(from, &offsets, blocks),
+                runs(from, offsets.clone(), blocks).count(),
+                "{offsets:?}"
+            );
+        }
     }
 
     #[test]

@@ -49,18 +49,16 @@ fn work(call: &Call<'_>) -> Work {
     let down = call.collective == Collective::Broadcast;
     for (member, parent) in tree.edges() {
         let (from, to) = if down { (parent, member) } else { (member, parent) };
-        for piece in pieces(chunks(BufferKind::Output, member, size(member)), MAX_SPAN) {
-            tally.message(rank(from), rank(to), piece.count as usize);
-        }
+        tally.messages(rank(from), rank(to), size(member).div_ceil(MAX_SPAN as usize), size(member));
     }
-    let message = |from, to, chunks| tally.message(rank(from), rank(to), chunks);
+    let tell = |from, to, messages, blocks| tally.messages(rank(from), rank(to), messages, blocks);
     let once = (n - 1) as f64 / n as f64;
     let levels = tree.depth();
     if down {
-        bruck::gathered(n, size, message);
+        bruck::gathered(n, size, tell);
         tally.work(waits(n), n).copying(1.0)
     } else {
-        bruck::scattered(n, message);
+        bruck::scattered(n, tell);
         tally.work(bruck::steps_to_scatter(n) + levels, n).reducing(once, steps)
     }
 }
