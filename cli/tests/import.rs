@@ -138,6 +138,39 @@ fn a_compiled_plan_goes_out_as_msccl_and_comes_back() {
 }
 
 #[test]
+fn what_would_not_fit_or_never_ends_is_refused() {
+    let plan = file("all_to_all_2.xml");
+    for bytes in ["8000000000000000", "18446744073709551615"] {
+        let said = refused(&["import", &plan, "--run", "--bytes", bytes], 2);
+        assert!(said.contains(" bytes of memory in 2 ranks; expected at most the "), "{said}");
+    }
+    let large = made("large.xml");
+    let whole = fs::read_to_string(file("all_reduce_pairs_3.xml")).expect("a file");
+    let [from, to] = ["minBytes=\"48\"", "maxBytes=\"65536\""];
+    assert!(whole.contains(from) && whole.contains(to), "{whole}");
+    let whole = whole.replace(from, "minBytes=\"99999999999999\"").replace(to, "maxBytes=\"0\"");
+    fs::write(&large, whole).expect("the target folder can be written");
+    assert!(refused(&["import", &large, "--run"], 2).contains(" bytes of memory in 3 ranks"));
+    assert_eq!(refused(&["import", "/dev/zero"], 1), "hcomm: cannot read /dev/zero: it is no regular file\n");
+}
+
+#[test]
+fn nothing_is_written_over_what_is_read_or_written() {
+    let (plan, once) = (made("own.json"), made("once.svg"));
+    printed(&["plan", "all_reduce", "-n", "2", "--json", &plan]);
+    let before = fs::read_to_string(&plan).expect("it was written");
+    let folder = Path::new(&plan).parent().and_then(Path::to_str).expect("a folder");
+    let same = format!("{folder}/../import/own.json");
+    let said = refused(&["import", &plan, "--svg", &same], 2);
+    assert_eq!(said, format!("hcomm: {same} is read or written twice; expected another file\n"));
+    assert_eq!(fs::read_to_string(&plan).expect("it is there"), before);
+    let _ = fs::remove_file(&once);
+    let said = refused(&["plan", "all_reduce", "-n", "2", "--svg", &once, "--json", &once], 2);
+    assert_eq!(said, format!("hcomm: {once} is read or written twice; expected another file\n"));
+    assert!(!Path::new(&once).exists());
+}
+
+#[test]
 fn what_is_no_plan_is_said_in_a_line() {
     let missing = made("missing.xml");
     let _ = fs::remove_file(&missing);

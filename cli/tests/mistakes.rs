@@ -25,6 +25,14 @@ fn a_mistake_is_one_line_and_code_2() {
             "unexpected argument '--bnid' found (did you mean '--bind'?)",
         ),
         (&["launch", "-n"], "a value is required for '--ranks <N>'"),
+        (
+            &["bench", "all_reduce", "-n", "2", "--op", "premulsum:nan"],
+            "--op: premulsum:NaN has no result that could be foreseen; expected a finite factor",
+        ),
+        (
+            &["plan", "all_reduce", "-n", "2", "--algorithm", "ring:4294967297"],
+            "no number of channels in 'ring:4294967297'; expected 1 to 32 after the :",
+        ),
         (&["doctor", "--yaml"], "unexpected argument '--yaml' found"),
         (&["doctor", "now"], "unexpected argument 'now' found"),
     ];

@@ -194,6 +194,12 @@ fn explain_says_why() {
 }
 
 #[test]
+fn explain_needs_no_slices() {
+    let said = printed(&["plan", "all_reduce", "-n", "4096", "--explain"]);
+    assert!(said.contains("not verified: more than 64 ranks"), "{said}");
+}
+
+#[test]
 fn explain_says_who_overrides_what() {
     let path = file("pins.toml");
     let pin =

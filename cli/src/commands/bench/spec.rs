@@ -123,9 +123,8 @@ impl Spec {
             && self.checks
             && !factor.is_finite()
         {
-            let op = self.call.op;
             let message = format!(
-                "--op {op}: no result of it can be foreseen; expected a finite factor, or --no-check"
+                "--op: premulsum:{factor} has no result that could be foreseen; expected a finite factor, or --no-check"
             );
             return Err(CommandError::Usage(message));
         }
