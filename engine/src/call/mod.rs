@@ -3,6 +3,7 @@
 
 mod bind;
 mod name;
+mod short;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use hcomm_planner::plan::NodeId;
 use hcomm_planner::{BufferKind, Plan, Request};
 
 use self::name::describe;
+pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
 
 /// The chunks of one span: byte ranges of its buffer, side by side in the message.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +33,6 @@ pub struct CallNode {
     pub deps: Range<u32>,
     /// Its lane.
     pub lane: u32,
-    /// The same as bits, where the call has [`Call::bits`]: the node before it on its lane, and those that come before it.
-    pub lane_bit: u64,
-    /// See `lane_bit`.
-    pub dep_bits: u64,
     /// Sources, a range of [`Call::sources`].
     pub sources: Range<u32>,
     /// Sinks, a range of [`Call::sinks`].
@@ -56,14 +54,9 @@ pub struct CallNode {
 pub enum Way {
     /// One local span goes to peers, with nothing to compute on the way.
     Send,
-    /// A fold of one tile, of at most [`FEW`] sources and sinks, each a single chunk.
-    SmallFold,
-    /// Any other fold.
+    /// Sources are folded into sinks.
     Fold,
 }
-
-/// Sources, or sinks, for which no list has to be made.
-pub const FEW: usize = 4;
 
 /// A node's source, found.
 #[derive(Clone, Copy, Debug)]
@@ -136,8 +129,8 @@ pub struct Call {
     pub sinks: Vec<CallSink>,
     /// Chunks' byte ranges, referred to by `nodes`.
     pub extents: Vec<Extent>,
-    /// A bit for each node, where there are at most 64, of one tile each.
-    pub bits: Option<u64>,
+    /// Its short form, where its nodes are few and have one tile each.
+    pub short: Option<Short>,
     /// Lanes that have nodes.
     pub running: usize,
     /// Whether equal buffers of an equal call are all it takes to make it again: the plan is the planner's own choice.

@@ -5,8 +5,8 @@ use crate::WireConfig;
 /// The unit in which processors pass memory to each other.
 pub(crate) const LINE: usize = 64;
 
-/// Payload that fits in the header's line behind flag and length.
-pub(crate) const INLINE_BYTES: usize = LINE - 16;
+/// Payload that fits in the header's line behind flag, length and credit.
+pub(crate) const INLINE_BYTES: usize = LINE - 24;
 
 /// How many bodies an end may hold beyond those it started with.
 pub(crate) const SPARE: usize = if cfg!(loom) { 1 } else { 8 };
