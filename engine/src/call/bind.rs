@@ -36,7 +36,7 @@ impl Call {
             extents: Vec::new(),
             short: None,
             running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
-            is_repeatable: false,
+            outline: None,
             trips: 0,
             request,
             plan,

@@ -8,9 +8,10 @@ mod short;
 use std::ops::Range;
 use std::sync::Arc;
 
-use hcomm_ops::Kernel;
+use hcomm_ops::{DType, Kernel, Rank, ReduceOp};
 use hcomm_planner::plan::NodeId;
-use hcomm_planner::{BufferKind, Plan, Request};
+use hcomm_planner::request::Counts;
+use hcomm_planner::{BufferKind, Collective, Plan, Request};
 
 use self::name::describe;
 pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
@@ -100,6 +101,25 @@ pub enum CallSink {
     },
 }
 
+/// All that tells a call of even counts, by the planner's own choice, from others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outline {
+    /// What it does.
+    pub collective: Collective,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// The reduction.
+    pub op: ReduceOp,
+    /// The special rank.
+    pub root: Rank,
+    /// Whether folds keep the order of the ranks.
+    pub deterministic: bool,
+    /// Bytes of the input; 0 where the rank gives none.
+    pub input_bytes: u64,
+    /// Bytes of the output; 0 where the rank gets none.
+    pub output_bytes: u64,
+}
+
 /// A request bound to a plan: sizes, fingerprint and arithmetic of one call on one rank.
 #[derive(Debug)]
 pub struct Call {
@@ -133,13 +153,22 @@ pub struct Call {
     pub short: Option<Short>,
     /// Lanes that have nodes.
     pub running: usize,
-    /// Whether equal buffers of an equal call are all it takes to make it again: the plan is the planner's own choice.
-    pub is_repeatable: bool,
+    /// What it takes to make it again, where the plan is the planner's own choice and the counts are even.
+    pub outline: Option<Outline>,
     /// Tiles that every lane runs: those of the node that has most. The others skip the tiles that they do not have.
     pub trips: u32,
 }
 
 impl Call {
+    /// Notes that the planner's own choice made the plan.
+    pub fn make_repeatable(&mut self) {
+        let Request { collective, dtype, op, root, deterministic, .. } = self.request;
+        let (input_bytes, output_bytes) = (self.input_bytes.unwrap_or(0), self.output_bytes.unwrap_or(0));
+        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
+        let is_even = matches!(self.request.counts, Counts::Even(_));
+        self.outline = (is_even && self.request.algorithm.is_none()).then_some(outline);
+    }
+
     /// The call in words, such as `all_reduce(f32, sum, 1024)`.
     pub fn describe(&self) -> String {
         describe(&self.request)
