@@ -72,6 +72,18 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Whether the input or the output is in several segments.
+    #[inline]
+    pub fn is_split(&self) -> bool {
+        !(self.input.parts.is_empty() && self.output.parts.is_empty())
+    }
+
+    /// Bytes of a buffer that is one segment.
+    #[inline]
+    pub fn slice(&self, kind: BufferKind, start: u64, len: usize) -> RawSpan {
+        self.buffer(kind).whole.slice(start as usize, len)
+    }
+
     /// One of the three.
     #[inline]
     pub fn buffer(&self, kind: BufferKind) -> &Segments {

@@ -16,6 +16,7 @@ pub(crate) mod peers;
 mod simulated;
 pub(crate) mod watch;
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,8 +79,8 @@ impl<'a> Held<'a> {
 
     /// Puts the core back as it was taken: calm.
     #[inline]
-    fn put_back_calm(mut self) {
-        if let Some(lease) = self.lease.take() {
+    fn put_back_calm(self) {
+        if let Some(lease) = ManuallyDrop::new(self).lease.take() {
             lease.put_back(false);
         }
     }

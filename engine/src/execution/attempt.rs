@@ -158,11 +158,6 @@ impl Hands<'_> {
 
     #[inline]
     pub fn key(&self, channel: u8) -> Key {
-        Hands::key_of(self.word, self.first_port, channel)
-    }
-
-    #[inline]
-    pub fn key_of(word: Word, first_port: u16, channel: u8) -> Key {
-        Key { port: (first_port + u16::from(channel)) % PORTS, word }
+        Key { port: (self.first_port + u16::from(channel)) % PORTS, word: self.word }
     }
 }

@@ -128,6 +128,7 @@ impl Order {
         call.deps_of(&call.nodes[id as usize]).iter().all(|dep| unsettled.is_settled(*dep, 0))
     }
 
+    #[inline(never)]
     fn round_of_lanes(
         &mut self,
         call: &Call,

@@ -2,39 +2,54 @@
 
 use hcomm_ops::{Operand, Rank, RawSpan};
 use hcomm_planner::plan::NodeId;
-use hcomm_transports::{Arrival, Room, Wire};
+use hcomm_transports::{Arrival, Room, Sent, Wire};
 
 use super::attempt::{Attempt, Hands};
+use super::state::Lent;
 use crate::call::{FEW, ShortEnd, ShortNode, ShortPlace, ShortWay};
 
 impl Hands<'_> {
     /// Carries out a node of a short call. What is out of the ordinary goes the long way.
     #[inline]
     pub fn attempt_short(&mut self, id: NodeId, node: &ShortNode) -> Attempt {
-        match &node.way {
+        let attempt = match &node.way {
+            _ if self.memory.is_split() => None,
             ShortWay::Send(place, end) => self.send_short(id, node, *place, *end),
             ShortWay::Fold { sources, source_count, sinks, sink_count, finish } => {
-                let (sources, sinks) = (&sources[..*source_count], &sinks[..*sink_count]);
-                self.fold_short(node, sources, sinks, *finish).unwrap_or_else(|| self.attempt(id, 0))
+                self.fold_short(node, &sources[..*source_count], &sinks[..*sink_count], *finish)
             }
-            ShortWay::Long => self.attempt(id, 0),
-        }
+            ShortWay::Long => None,
+        };
+        attempt.unwrap_or_else(|| self.attempt_long(id))
     }
 
+    /// As a node of any other call.
+    #[inline(never)]
+    fn attempt_long(&mut self, id: NodeId) -> Attempt {
+        self.attempt(id, 0)
+    }
+
+    /// `None` where there is nothing to send from, or nobody to send to.
     #[inline]
-    fn send_short(&mut self, id: NodeId, node: &ShortNode, place: ShortPlace, end: ShortEnd) -> Attempt {
-        let ShortPlace::Local(buffer, start) = place else { return self.attempt(id, 0) };
-        let piece = self.memory.buffer(buffer).piece(start, node.bytes);
-        if piece.len() != node.bytes {
-            return self.attempt(id, 0);
+    fn send_short(
+        &mut self,
+        id: NodeId,
+        node: &ShortNode,
+        place: ShortPlace,
+        end: ShortEnd,
+    ) -> Option<Attempt> {
+        let ShortPlace::Local(buffer, start) = place else { return None };
+        let (peer, key) = (end.peer as Rank, self.key(end.channel));
+        let piece = self.memory.slice(buffer, start, node.bytes);
+        match self.wires[peer].as_mut()?.send_from(key, &[piece], !self.call.plan.buffered) {
+            Sent::Done => {}
+            Sent::Lent(ticket) => self.unsettled.lent.push(Lent { node: id, tile: 0, peer, ticket }),
+            Sent::Full => return Some(Attempt::Waits),
         }
-        match self.send_to(id, 0, (end.peer as Rank, end.channel), &[piece]) {
-            true => Attempt::Issued(node.bytes),
-            false => Attempt::Waits,
-        }
+        Some(Attempt::Issued(node.bytes))
     }
 
-    /// `None` where a span lies in several pieces, or another call's message has come.
+    /// `None` where another call's message has come.
     #[inline]
     fn fold_short(
         &mut self,
@@ -47,75 +62,57 @@ impl Hands<'_> {
         let mut targets = [RawSpan::empty(); FEW];
         for (operand, (place, first)) in operands.iter_mut().zip(sources) {
             let span = match *place {
-                ShortPlace::Local(buffer, start) => self.memory.buffer(buffer).piece(start, node.bytes),
-                ShortPlace::Message(end) => match self.poll(end, node.bytes)? {
-                    Some(span) => span,
-                    None => return Some(Attempt::Waits),
+                ShortPlace::Local(buffer, start) => self.memory.slice(buffer, start, node.bytes),
+                ShortPlace::Message(end) => match self.poll(end, node.bytes) {
+                    Arrival::Here(span) => span,
+                    Arrival::NotYet => return Some(Attempt::Waits),
+                    Arrival::Landed | Arrival::Differs { .. } => return None,
                 },
             };
             *operand = Operand { span, first: *first };
         }
         for (target, place) in targets.iter_mut().zip(sinks) {
             *target = match *place {
-                ShortPlace::Local(buffer, start) => self.memory.buffer(buffer).piece(start, node.bytes),
+                ShortPlace::Local(buffer, start) => self.memory.slice(buffer, start, node.bytes),
                 ShortPlace::Message(end) => match self.reserve(end, node.bytes) {
-                    Some(span) => span,
-                    None => return Some(Attempt::Waits),
+                    Room::Slot(slot) => slot.slice(0, node.bytes),
+                    Room::Full => return Some(Attempt::Waits),
                 },
             };
         }
-        let (operands, targets) = (&operands[..sources.len()], &targets[..sinks.len()]);
-        let is_whole = |span: &RawSpan| span.len() == node.bytes;
-        if !operands.iter().all(|o| is_whole(&o.span)) || !targets.iter().all(is_whole) {
-            return None;
+        self.call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], finish);
+        for place in sinks {
+            self.commit(place, node.bytes);
         }
-        self.call.kernel.fold(operands, targets, finish);
-        self.commit_all(sinks, node.bytes);
-        self.release_all(sources);
+        for (place, _) in sources {
+            self.release(place);
+        }
         Some(Attempt::Issued(node.bytes))
     }
 
-    /// The message that has come, if it has; `None` where it is another than expected.
     #[inline]
-    fn poll(&mut self, end: ShortEnd, bytes: usize) -> Option<Option<RawSpan>> {
+    fn poll(&mut self, end: ShortEnd, bytes: usize) -> Arrival {
         let key = self.key(end.channel);
-        let Some(wire) = &mut self.wires[end.peer as Rank] else { return Some(None) };
-        match wire.poll(key, bytes) {
-            Arrival::Here(span) => Some(Some(span)),
-            Arrival::NotYet => Some(None),
-            Arrival::Landed | Arrival::Differs { .. } => None,
-        }
+        self.wires[end.peer as Rank].as_mut().map_or(Arrival::NotYet, |wire| wire.poll(key, bytes))
     }
 
-    /// Where a message is to be built, if there is room.
     #[inline]
-    fn reserve(&mut self, end: ShortEnd, bytes: usize) -> Option<RawSpan> {
+    fn reserve(&mut self, end: ShortEnd, bytes: usize) -> Room {
         let key = self.key(end.channel);
-        match self.wires[end.peer as Rank].as_mut()?.reserve(key, bytes) {
-            Room::Slot(slot) => Some(slot.slice(0, bytes)),
-            Room::Full => None,
-        }
+        self.wires[end.peer as Rank].as_mut().map_or(Room::Full, |wire| wire.reserve(key, bytes))
     }
 
     #[inline]
-    fn commit_all(&mut self, sinks: &[ShortPlace], bytes: usize) {
-        for place in sinks {
-            if let ShortPlace::Message(end) = place
-                && let Some(wire) = &mut self.wires[end.peer as Rank]
-            {
-                wire.commit(Hands::key_of(self.word, self.first_port, end.channel), bytes);
-            }
-        }
+    fn commit(&mut self, place: &ShortPlace, bytes: usize) {
+        let ShortPlace::Message(end) = *place else { return };
+        let key = self.key(end.channel);
+        self.wires[end.peer as Rank].iter_mut().for_each(|wire| wire.commit(key, bytes));
     }
 
     #[inline]
-    fn release_all(&mut self, sources: &[(ShortPlace, bool)]) {
-        for (place, _) in sources {
-            if let ShortPlace::Message(end) = place
-                && let Some(wire) = &mut self.wires[end.peer as Rank]
-            {
-                wire.release(Hands::key_of(self.word, self.first_port, end.channel).port);
-            }
-        }
+    fn release(&mut self, place: &ShortPlace) {
+        let ShortPlace::Message(end) = *place else { return };
+        let port = self.key(end.channel).port;
+        self.wires[end.peer as Rank].iter_mut().for_each(|wire| wire.release(port));
     }
 }
