@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hcomm_ops::RawSpan;
 
 use super::Layout;
-use super::layout::{INLINE_BYTES, LINE};
+use super::layout::{HEADER, INLINE_BYTES, LINE};
 use crate::mapping::Mapping;
 use crate::sync::{AtomicU32, AtomicU64};
 
@@ -44,9 +44,9 @@ impl Region {
     /// The header of a slot, counted through all ports.
     #[inline]
     pub(crate) fn header(&self, slot: usize) -> Header<'_> {
-        assert!(slot * LINE < self.layout.cursors_at, "a slot's number is below their number");
-        // SAFETY: headers come first in a region, a line each, and `new` checked that all of it lies in the mapping.
-        Header { start: unsafe { self.start.add(slot * LINE) }, _region: PhantomData }
+        assert!(slot * HEADER < self.layout.cursors_at, "a slot's number is below their number");
+        // SAFETY: headers come first in a region, side by side, and `new` checked that all of it lies in the mapping.
+        Header { start: unsafe { self.start.add(slot * HEADER) }, _region: PhantomData }
     }
 
     /// How many messages of a port have been released.
@@ -94,7 +94,7 @@ impl Region {
     }
 }
 
-/// The line in which a message is announced.
+/// The two lines in which a message is announced.
 #[derive(Clone, Copy)]
 pub(crate) struct Header<'a> {
     start: NonNull<u8>,
@@ -124,7 +124,7 @@ impl<'a> Header<'a> {
     /// The payload in the header itself.
     #[inline]
     pub(crate) fn inline(self) -> RawSpan {
-        // SAFETY: the rest of the line, which lies in the mapping; who reads or writes it when is the protocol's business.
+        // SAFETY: the rest of the header, which lies in the mapping; who reads or writes it when is the protocol's business.
         unsafe { RawSpan::new(self.start.add(INLINE_AT), INLINE_BYTES) }
     }
 
@@ -142,8 +142,8 @@ impl<'a> Header<'a> {
 
     #[inline]
     fn word(self, offset: usize) -> &'a AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LINE);
-        // SAFETY: within the line at `start`, aligned, and the line lies in the region's mapping. The bytes are zero at first
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER);
+        // SAFETY: within the header at `start`, aligned, and the header lies in the region's mapping. The bytes are zero at first
         // and only ever accessed as this atomic, or, behind `INLINE_AT`, as bytes while the slot is not lent.
         unsafe { self.start.add(offset).cast().as_ref() }
     }
