@@ -133,6 +133,8 @@ pub struct Call {
     pub fingerprint: u32,
     /// Whether reading a `first` source scales it.
     pub scales: bool,
+    /// Whether results are so long that they are stored past the caches.
+    pub streams: bool,
     /// Bytes of the input; `None` where the rank gives none.
     pub input_bytes: Option<u64>,
     /// Bytes of the output; `None` where the rank gets none.
