@@ -31,6 +31,7 @@ impl Call {
             fingerprint,
             scales,
             streams: false,
+            lends: false,
             input_bytes: layout.input.as_ref().map(|shape| shape.elements() * layout.element_bytes),
             output_bytes: layout.output.as_ref().map(|shape| shape.elements() * layout.element_bytes),
             scratch_bytes: layout.scratch.last().map_or(0, |e| e.start + e.bytes),
@@ -57,6 +58,7 @@ impl Call {
         call.short = Short::of(&call);
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
         call.streams = longest.saturating_mul(STREAM_FACTOR) >= last_level_cache_bytes();
+        call.lends = call.streams && !call.plan.buffered;
         Ok(call)
     }
 
