@@ -133,3 +133,24 @@ fn mistakes_are_one_line_and_code_2() {
         "nothing is overwritten"
     );
 }
+
+/// Exit code 1 says that the choices are bad, which nobody knows of a check that was ended.
+#[test]
+fn a_check_that_a_signal_ends_has_no_verdict() {
+    let mut check = Command::new(env!("CARGO_BIN_EXE_hcomm"))
+        .args(["tune", "--check", "--worlds", "shm:2", "--sizes", "8", "--seconds", "3000"])
+        .env("XDG_CONFIG_HOME", folder("ended"))
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("hcomm starts");
+    let id = check.id().to_string();
+    let ended = loop {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        if let Some(ended) = check.try_wait().expect("it is ours") {
+            break ended;
+        }
+        Command::new("kill").args(["-INT", &id]).status().expect("kill starts");
+    };
+    // By itself before it listens; with the ranks ever after, which a second signal kills.
+    assert!(matches!(ended.code(), None | Some(130 | 137)), "{ended}");
+}
