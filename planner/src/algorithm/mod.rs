@@ -75,7 +75,7 @@ pub struct Call<'a> {
     pub world: usize,
     /// Where they are.
     pub topology: &'a Topology,
-    /// The result must be the left fold over the ranks.
+    /// The result must be the left fold over the ranks, in a reduction whose bits depend on the order.
     pub deterministic: bool,
     /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
     pub channels: u8,
@@ -102,7 +102,8 @@ impl<'a> Call<'a> {
     /// The common part of a request, on one channel.
     pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
         let variant = request.counts.variant();
-        let Request { collective, dtype, op, root, deterministic, .. } = *request;
+        let Request { collective, dtype, op, root, .. } = *request;
+        let deterministic = request.deterministic && !op.is_exact(dtype);
         Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
 
@@ -216,19 +217,29 @@ impl Algorithm {
             return Err(reason);
         }
         if call.deterministic && call.collective.reduces() && call.world > 1 && !(self.rank_order)(call) {
-            return Err("does not fold in rank order, as deterministic asks".to_owned());
+            return Err(self.disorder(call));
         }
         let layout = self.layout(call);
         if layout.even && call.variant != Variant::Even {
             return Err("needs blocks of equal length".to_owned());
         }
-        if call.collective.reduces() && is_eight_bit_float(call.dtype) && call.world > 1 {
+        let rounds = call.collective.reduces() && !call.op.is_exact(call.dtype) && call.world > 1;
+        if rounds && is_eight_bit_float(call.dtype) {
             let roundings = self.work(call).roundings;
             if roundings > 1 {
                 return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
             }
         }
         Ok(())
+    }
+
+    /// Why its reduction is not the one that a deterministic call asks for.
+    fn disorder(&self, call: &Call<'_>) -> String {
+        if (self.rank_order)(&Call { dtype: DType::F64, ..*call }) {
+            let (dtype, roundings) = (call.dtype, self.work(call).roundings);
+            return format!("rounds an element to {dtype} {roundings} times, and deterministic allows once");
+        }
+        "does not fold in rank order, as deterministic asks".to_owned()
     }
 
     /// Its parameters for a call it supports.

@@ -102,6 +102,7 @@ impl Asked<'_> {
         for row in rows {
             let (work, amounts) = (&row.contender.demand.work, &row.amounts);
             let sent = |part: f64| (part * self.bytes as f64).round() as u64;
+            let roundings = if self.call.op.is_exact(self.call.dtype) { 0 } else { work.roundings };
             writeln!(
                 text,
                 "{:<width$} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  {}",
@@ -113,7 +114,7 @@ impl Asked<'_> {
                 (amounts.messages.local + amounts.messages.remote).round(),
                 sent(work.sent.local),
                 sent(work.sent.remote),
-                work.roundings,
+                roundings,
                 row.why(&rows[0], &self.reason())
             )?;
         }
