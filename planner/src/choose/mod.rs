@@ -25,7 +25,7 @@ pub use explain::explain;
 pub use fit::{Sample, fit};
 pub use model::{Contender, Model, Prediction, USUAL_SLOT_BYTES};
 pub use pin::{Pin, PinError};
-pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
+pub use thresholds::{MARGIN, Threshold, Thresholds, Why, compared_at, sizes};
 pub use tuning::{Curve, LinkKind, Tuning, TuningError};
 pub use work::{PerLink, Work};
 
