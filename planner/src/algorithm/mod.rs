@@ -77,7 +77,7 @@ pub struct Call<'a> {
     pub topology: &'a Topology,
     /// The result must be the left fold over the ranks, in a reduction whose bits depend on the order.
     pub deterministic: bool,
-    /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
+    /// Channels that the algorithm spreads its bytes over, within [`Algorithm::channels`].
     pub channels: u8,
     /// The two algorithms that it is made of, where it is made of two.
     pub pair: Option<Pair>,
@@ -151,7 +151,8 @@ pub struct Algorithm {
     pub doc: &'static str,
     /// The collectives it carries out.
     pub collectives: &'static [Collective],
-    /// The numbers of channels that it can spread its bytes over, ascending: `Call::channels` is one of them.
+    /// The numbers of channels that the planner chooses among, ascending, at least one; a request may name any from the first to
+    /// the last, over all of which it can spread its bytes.
     pub channels: &'static [u8],
     /// For one that is made of two others, the pairs that the planner chooses among; a request may pin any other.
     pub pairs: &'static [Pair],
@@ -206,8 +207,11 @@ impl Algorithm {
             let names = self.collectives.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
             return Err(format!("does {names}, not {}", call.collective));
         }
-        if !self.channels.contains(&call.channels) {
-            return Err(format!("runs over {:?} channels, not {}", self.channels, call.channels));
+        let (fewest, most) = (self.channels[0], self.channels[self.channels.len() - 1]);
+        if !(fewest..=most).contains(&call.channels) {
+            let range = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+            let plural = if most == 1 { "" } else { "s" };
+            return Err(format!("runs over {range} channel{plural}, not {}", call.channels));
         }
         if self.pairs.is_empty() != call.pair.is_none() {
             let made = if self.pairs.is_empty() { "is not made of" } else { "is made of" };

@@ -161,11 +161,7 @@ fn times_that_differ_much_have_scales_of_their_own_at_first() {
             plans[0].id
         );
         let measured = Measured::read(&[("t".to_owned(), event)], &plans).expect("a trace of this plan");
-        Drawing::new(&plans)
-            .with_sizing(&sizing)
-            .with_timeline(&timeline)
-            .with_measured(&measured)
-            .html()
+        Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).with_measured(&measured).html()
     };
     for (factor, is_same) in [(0.2, false), (0.3, true), (3.9, true), (4.1, false), (200.0, false)] {
         assert_eq!(page(factor).contains("id=\"scale\" checked>"), is_same, "{factor}");
