@@ -164,6 +164,11 @@ impl Asked<'_> {
                 writeln!(text, "  {pin} of {}: set aside, {cause}", pin.source)?;
             }
         }
+        for (pin, whom) in self.choice.elsewhere() {
+            if pin.collective == self.call.collective {
+                writeln!(text, "  {pin} of {}: for {whom}", pin.source)?;
+            }
+        }
         if let (Some(Why::Measured), Some(other)) = (self.step.map(|step| step.why), by_costs(self.rows)) {
             let (measured, source) = (self.step.map(|step| step.candidate), self.choice.source());
             let measured = measured.map_or_else(String::new, |candidate| candidate.to_string());

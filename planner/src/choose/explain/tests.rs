@@ -172,3 +172,34 @@ fn one_kept_for_the_margin_is_not_called_the_least() {
     assert!(text.contains(", nearly the least predicted time\n"), "{text}");
     assert!(text.contains(" us less, too little to change for\n"), "{text}");
 }
+
+#[test]
+fn pins_for_others_say_for_whom() {
+    let text = "format = 1
+        [[pin]]
+        collective = 'all_reduce'
+        algorithm = 'ring'
+        communicator = 'data'
+        world = 4
+        [[pin]]
+        collective = 'all_reduce'
+        algorithm = 'two_shot'
+        to = '1KiB'
+        world = 2
+        [[pin]]
+        collective = 'broadcast'
+        algorithm = 'chain'
+        world = 2";
+    let tuning = Tuning::parse(text).expect("a good file");
+    let basis = Basis { tuning, source: "some.toml".to_owned(), ..Basis::default() };
+    let text = explained_by(&basis, &all_reduce(1), &Topology::single_host(4));
+    let overrides = text.split_once("overrides:\n").map(|(_, rest)| rest);
+    assert_eq!(
+        overrides,
+        Some(
+            "  all_reduce=ring of some.toml: for communicators named 'data' in worlds of 4\n  \
+             all_reduce@..1024=two_shot of some.toml: for worlds of 2\n"
+        ),
+        "{text}"
+    );
+}

@@ -1,9 +1,12 @@
 //! The text of a tuning file (TOML): what it may say, and how it is read. `write` writes it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
+use hcomm_ops::Bytes;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{
@@ -78,10 +81,43 @@ struct MeasuredFile {
 struct PinFile {
     collective: Collective,
     algorithm: Spanned<String>,
-    from: Option<u64>,
-    to: Option<Spanned<u64>>,
+    from: Option<Size>,
+    to: Option<Spanned<Size>>,
     world: Option<usize>,
     communicator: Option<String>,
+}
+
+/// A size: a number of bytes, or a text as in settings, such as `64KB`.
+#[derive(Clone, Copy)]
+struct Size(u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+        from.deserialize_any(SizeVisitor)
+    }
+}
+
+struct SizeVisitor;
+
+impl Visitor<'_> for SizeVisitor {
+    type Value = Size;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of bytes, or a size such as '64KB'")
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
+        Ok(Size(bytes))
+    }
+
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
+        let unfit = |_| E::invalid_value(de::Unexpected::Signed(bytes), &self);
+        u64::try_from(bytes).map(Size).map_err(unfit)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
+        text.parse().map(|Bytes(bytes)| Size(bytes)).map_err(E::custom)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -204,8 +240,8 @@ impl PinFile {
     fn checked(self, text: &str) -> Result<TunedPin, TuningError> {
         AlgorithmName::parse(self.algorithm.get_ref())
             .map_err(|unknown| fault(text, self.algorithm.span(), unknown.to_string()))?;
-        let from_bytes = self.from.unwrap_or(0);
-        let to_bytes = self.to.as_ref().map_or(u64::MAX, |to| *to.get_ref());
+        let from_bytes = self.from.map_or(0, |from| from.0);
+        let to_bytes = self.to.as_ref().map_or(u64::MAX, |to| to.get_ref().0);
         if let Some(to) = self.to.filter(|_| to_bytes <= from_bytes) {
             return Err(fault(text, to.span(), format!("expected more than from = {from_bytes}")));
         }
@@ -312,6 +348,14 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_pins_may_have_units() {
+        let text = tuning().to_text().replace("from = 4096", "from = '4KiB'");
+        let text = text.replace("to = 1048576", "to = \"1M\"");
+        assert!(text.contains("4KiB") && text.contains("1M"), "{text}");
+        assert_eq!(Tuning::parse(&text), Ok(tuning()));
+    }
+
+    #[test]
     fn faults_name_line_and_key() {
         let good = tuning().to_text();
         let cases = [
@@ -346,6 +390,14 @@ mod tests {
                 "'algorithm = \"chian\"': unknown algorithm 'chian'",
             ),
             ("to = 1048576", "to = 4096", "'to = 4096': expected more than from = 4096"),
+            ("to = 1048576", "to = '4KiB'", "'to = '4KiB'': expected more than from = 4096"),
+            (
+                "to = 1048576",
+                "to = '12QB'",
+                "'to = '12QB'': '12QB' is no size; expected a size such as 256MB",
+            ),
+            ("to = 1048576", "to = -1", "expected a number of bytes, or a size such as '64KB'"),
+            ("to = 1048576", "to = 1.5", "expected a number of bytes, or a size such as '64KB'"),
             (
                 "collective = \"broadcast\"",
                 "collective = \"all\"",
