@@ -149,7 +149,7 @@ fn what_is_no_plan_is_said_in_a_line() {
     fs::write(&cut, whole.replacen("\"rrcs\"", "\"rrs\"", 1)).expect("the target folder can be written");
     assert!(refused(&["import", &cut], 1).contains(": the plan fails its proof: output chunk 1 of rank 0"));
     fs::write(&cut, "digraph").expect("the target folder can be written");
-    assert!(refused(&["import", &cut], 1).contains("expected one of MSCCL XML, "));
+    assert!(refused(&["import", &cut], 1).contains("expected MSCCL XML (XML), MSCCL++ JSON "));
     assert!(refused(&["import"], 2).starts_with("hcomm: missing <FILE>"));
 }
 

@@ -147,7 +147,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let timeline = is_whole.then(|| asked.timeline(plans)).and_then(|predicted| {
         predicted.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
     });
-    let drawing = Drawing::new(shown).with_sizing(&asked.sizing);
+    let drawing = Drawing::new(shown).with_sizing(&asked.sizing).with_chosen_by_ns(asked.chosen_by_ns()?);
     let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
     let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
     drawings.write(&drawing, shown, plans)

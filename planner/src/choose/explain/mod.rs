@@ -63,10 +63,15 @@ impl Asked<'_> {
         }
         match choice.model().measured() {
             Some(measured) => {
-                writeln!(text, "; measured with {} ranks over {}\n", measured.world, measured.condition)
+                writeln!(text, "; measured with {} ranks over {}", measured.world, measured.condition)?;
             }
-            None => writeln!(text, "; not measured in such a world\n"),
+            None => writeln!(text, "; not measured in such a world")?,
         }
+        writeln!(
+            text,
+            "predicted: by the choice's model, which adds up what the busiest rank does; a drawing follows the plan message by \
+             message, and may say another time\n"
+        )
     }
 
     /// Why the chosen one is.

@@ -143,6 +143,7 @@ fn equal_times_and_the_two_counts_of_bytes_are_said_in_words() {
     let text = explained(&all_reduce(1000), &Topology::single_host(1));
     assert!(text.contains("  takes the same\n") && !text.contains("-0.0"), "{text}");
     assert!(text.contains(" local bytes/rank remote bytes/host "), "{text}");
+    assert!(text.contains("\npredicted: by the choice's model, "), "{text}");
 }
 
 #[test]
