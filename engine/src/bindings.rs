@@ -45,15 +45,13 @@ impl Spans {
     /// Enters them into an operation's memory.
     #[inline]
     pub(crate) fn enter(&self, memory: &mut Memory) {
-        if let (Some(input), Some(output), true) = (self.input, self.output, self.more.is_empty()) {
-            memory.input.set(input);
-            memory.output.set(output);
+        if self.more.is_empty() {
+            memory.input.set(self.input.unwrap_or(RawSpan::empty()));
+            memory.output.set(self.output.unwrap_or(RawSpan::empty()));
             return;
         }
-        memory.input.clear();
-        memory.output.clear();
-        memory.input.extend(self.input.into_iter().chain(self.more.iter().copied()));
-        memory.output.extend(self.output.into_iter().chain(self.more.iter().copied()));
+        memory.input.set_all(self.input.into_iter().chain(self.more.iter().copied()));
+        memory.output.set_all(self.output.into_iter().chain(self.more.iter().copied()));
     }
 
     fn bytes(&self, first: Option<RawSpan>) -> u64 {

@@ -50,7 +50,7 @@ impl PlanCache {
         }
         let (plan, tile_bytes) = self.plan_in(&mut cached, &request)?;
         let mut call = Call::bind(request, plan, self.limited(tile_bytes))?;
-        call.is_repeatable = call.request.algorithm.is_none();
+        call.make_repeatable();
         let call = Arc::new(call);
         fresh(&call);
         if cached.calls.len() >= MAX_CALLS {

@@ -5,41 +5,32 @@ use hcomm_ops::RawSpan;
 use hcomm_planner::BufferKind;
 
 /// One buffer: segments side by side.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Segments {
-    /// Each segment with the position of its first byte.
+    /// All of it, where it is one segment.
+    whole: RawSpan,
+    /// Else each segment with the position of its first byte.
     parts: Vec<(u64, RawSpan)>,
     bytes: u64,
 }
 
-impl Segments {
-    /// The segments in order.
-    pub fn new(spans: impl IntoIterator<Item = RawSpan>) -> Self {
-        let mut segments = Segments::default();
-        segments.extend(spans);
-        segments
+impl Default for Segments {
+    fn default() -> Self {
+        Segments { whole: RawSpan::empty(), parts: Vec::new(), bytes: 0 }
     }
+}
 
-    /// Replaces the list by one span, keeping its allocation.
+impl Segments {
+    /// Makes it one segment.
     #[inline]
     pub fn set(&mut self, span: RawSpan) {
-        if let [only] = &mut self.parts[..] {
-            *only = (0, span);
-        } else {
-            self.clear();
-            self.parts.push((0, span));
-        }
-        self.bytes = span.len() as u64;
-    }
-
-    /// Forgets all segments, keeping the allocation.
-    pub fn clear(&mut self) {
         self.parts.clear();
-        self.bytes = 0;
+        (self.whole, self.bytes) = (span, span.len() as u64);
     }
 
-    /// Appends segments.
-    pub fn extend(&mut self, spans: impl IntoIterator<Item = RawSpan>) {
+    /// Makes it several.
+    pub fn set_all(&mut self, spans: impl Iterator<Item = RawSpan>) {
+        self.set(RawSpan::empty());
         for span in spans {
             self.parts.push((self.bytes, span));
             self.bytes += span.len() as u64;
@@ -47,6 +38,7 @@ impl Segments {
     }
 
     /// Bytes in all.
+    #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -57,18 +49,14 @@ impl Segments {
     /// Where `start` is past the end: buffers are checked against the call before it starts.
     #[inline]
     pub fn piece(&self, start: u64, len: usize) -> RawSpan {
-        let at = match &self.parts[..] {
-            [_] => 0,
-            parts => parts.partition_point(|(first, _)| *first <= start).saturating_sub(1),
-        };
-        let Some((first, span)) = self.parts.get(at) else { return RawSpan::empty() };
+        if self.parts.is_empty() {
+            let start = start as usize;
+            return self.whole.slice(start, len.min(self.whole.len().saturating_sub(start)));
+        }
+        let at = self.parts.partition_point(|(first, _)| *first <= start).saturating_sub(1);
+        let (first, span) = self.parts[at];
         let offset = (start - first) as usize;
         span.slice(offset, len.min(span.len() - offset))
-    }
-
-    /// The segments.
-    pub fn spans(&self) -> impl Iterator<Item = RawSpan> + '_ {
-        self.parts.iter().map(|(_, span)| *span)
     }
 }
 
@@ -84,6 +72,18 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Whether the input or the output is in several segments.
+    #[inline]
+    pub fn is_split(&self) -> bool {
+        !(self.input.parts.is_empty() && self.output.parts.is_empty())
+    }
+
+    /// Bytes of a buffer that is one segment.
+    #[inline]
+    pub fn slice(&self, kind: BufferKind, start: u64, len: usize) -> RawSpan {
+        self.buffer(kind).whole.slice(start as usize, len)
+    }
+
     /// One of the three.
     #[inline]
     pub fn buffer(&self, kind: BufferKind) -> &Segments {
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn pieces_end_where_segments_end() {
         let mut parts = [vec![1_u8, 2, 3], vec![], vec![4, 5]];
-        let segments = Segments::new(parts.iter_mut().map(StableBuffer::span));
+        let mut segments = Segments::default();
+        segments.set_all(parts.iter_mut().map(StableBuffer::span));
         assert_eq!(segments.bytes(), 5);
         assert_eq!(segments.piece(1, 4).to_vec(), [2, 3]);
         assert_eq!(segments.piece(3, 4).to_vec(), [4, 5]);

@@ -96,6 +96,11 @@ impl Recorder {
         Recorder { capacity, events, calls, began_ns: 0 }
     }
 
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.capacity > 0
+    }
+
     /// Records that an operation has started.
     #[inline]
     pub fn start(&mut self, number: u64, call: &Arc<Call>) {

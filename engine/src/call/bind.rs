@@ -7,7 +7,7 @@ use hcomm_ops::{Kernel, ReduceOp};
 use hcomm_planner::{BufferKind, Node, Plan, Request, Shape, Sink, Source, Span, shape};
 
 use super::name::fingerprint;
-use super::{Call, CallNode, CallSink, CallSource, Extent, FEW, LEAST_SLOT_BYTES, Way};
+use super::{Call, CallNode, CallSink, CallSource, Extent, LEAST_SLOT_BYTES, Short, Way};
 use crate::error::Refused;
 
 impl Call {
@@ -34,9 +34,9 @@ impl Call {
             sources: Vec::with_capacity(plan.sources.len()),
             sinks: Vec::with_capacity(plan.sinks.len()),
             extents: Vec::new(),
-            bits: None,
+            short: None,
             running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
-            is_repeatable: false,
+            outline: None,
             trips: 0,
             request,
             plan,
@@ -49,23 +49,8 @@ impl Call {
             return Err(unfit(&plan, 0, "an element of every chunk of its messages does not fit a slot"));
         }
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
-        call.set_bits();
+        call.short = Short::of(&call);
         Ok(call)
-    }
-
-    /// Gives every node a bit, where there are few enough and each has one tile.
-    fn set_bits(&mut self) {
-        let count = self.nodes.len() as u32;
-        if count > u64::BITS || self.nodes.iter().any(|node| node.trips != 1) {
-            return;
-        }
-        self.bits = Some(u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0));
-        for (id, node) in self.nodes.iter_mut().enumerate() {
-            let is_first = self.plan.lanes[node.lane as usize].nodes.start as usize == id;
-            let deps = &self.plan.deps[node.deps.start as usize..node.deps.end as usize];
-            node.lane_bit = if is_first { 0 } else { 1 << (id - 1) };
-            node.dep_bits = deps.iter().fold(0, |bits, dep| bits | 1 << dep);
-        }
     }
 
     fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) -> Result<(), &'static str> {
@@ -95,8 +80,6 @@ impl Call {
             trips,
             deps: node.deps.clone(),
             lane: node.lane,
-            lane_bit: 0,
-            dep_bits: 0,
             way: Way::Fold,
             bytes: 0,
             sources,
@@ -157,8 +140,7 @@ impl Call {
         if is_span && !node.finish && sinks.iter().all(|sink| matches!(sink, CallSink::Message { .. })) {
             return Way::Send;
         }
-        let is_small = node.trips == 1 && node.per_span == 1 && sources.len().max(sinks.len()) <= FEW;
-        if is_small { Way::SmallFold } else { Way::Fold }
+        Way::Fold
     }
 }
 

@@ -3,15 +3,18 @@
 
 mod bind;
 mod name;
+mod short;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use hcomm_ops::Kernel;
+use hcomm_ops::{DType, Kernel, Rank, ReduceOp};
 use hcomm_planner::plan::NodeId;
-use hcomm_planner::{BufferKind, Plan, Request};
+use hcomm_planner::request::Counts;
+use hcomm_planner::{BufferKind, Collective, Plan, Request};
 
 use self::name::describe;
+pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
 
 /// The chunks of one span: byte ranges of its buffer, side by side in the message.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +34,6 @@ pub struct CallNode {
     pub deps: Range<u32>,
     /// Its lane.
     pub lane: u32,
-    /// The same as bits, where the call has [`Call::bits`]: the node before it on its lane, and those that come before it.
-    pub lane_bit: u64,
-    /// See `lane_bit`.
-    pub dep_bits: u64,
     /// Sources, a range of [`Call::sources`].
     pub sources: Range<u32>,
     /// Sinks, a range of [`Call::sinks`].
@@ -56,14 +55,9 @@ pub struct CallNode {
 pub enum Way {
     /// One local span goes to peers, with nothing to compute on the way.
     Send,
-    /// A fold of one tile, of at most [`FEW`] sources and sinks, each a single chunk.
-    SmallFold,
-    /// Any other fold.
+    /// Sources are folded into sinks.
     Fold,
 }
-
-/// Sources, or sinks, for which no list has to be made.
-pub const FEW: usize = 4;
 
 /// A node's source, found.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +101,25 @@ pub enum CallSink {
     },
 }
 
+/// All that tells a call of even counts, by the planner's own choice, from others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outline {
+    /// What it does.
+    pub collective: Collective,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// The reduction.
+    pub op: ReduceOp,
+    /// The special rank.
+    pub root: Rank,
+    /// Whether folds keep the order of the ranks.
+    pub deterministic: bool,
+    /// Bytes of the input; 0 where the rank gives none.
+    pub input_bytes: u64,
+    /// Bytes of the output; 0 where the rank gets none.
+    pub output_bytes: u64,
+}
+
 /// A request bound to a plan: sizes, fingerprint and arithmetic of one call on one rank.
 #[derive(Debug)]
 pub struct Call {
@@ -136,17 +149,26 @@ pub struct Call {
     pub sinks: Vec<CallSink>,
     /// Chunks' byte ranges, referred to by `nodes`.
     pub extents: Vec<Extent>,
-    /// A bit for each node, where there are at most 64, of one tile each.
-    pub bits: Option<u64>,
+    /// Its short form, where its nodes are few and have one tile each.
+    pub short: Option<Short>,
     /// Lanes that have nodes.
     pub running: usize,
-    /// Whether equal buffers of an equal call are all it takes to make it again: the plan is the planner's own choice.
-    pub is_repeatable: bool,
+    /// What it takes to make it again, where the plan is the planner's own choice and the counts are even.
+    pub outline: Option<Outline>,
     /// Tiles that every lane runs: those of the node that has most. The others skip the tiles that they do not have.
     pub trips: u32,
 }
 
 impl Call {
+    /// Notes that the planner's own choice made the plan.
+    pub fn make_repeatable(&mut self) {
+        let Request { collective, dtype, op, root, deterministic, .. } = self.request;
+        let (input_bytes, output_bytes) = (self.input_bytes.unwrap_or(0), self.output_bytes.unwrap_or(0));
+        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
+        let is_even = matches!(self.request.counts, Counts::Even(_));
+        self.outline = (is_even && self.request.algorithm.is_none()).then_some(outline);
+    }
+
     /// The call in words, such as `all_reduce(f32, sum, 1024)`.
     pub fn describe(&self) -> String {
         describe(&self.request)

@@ -33,7 +33,7 @@ use hcomm_transports::Control;
 use self::options::Options;
 use crate::bindings::{Binding, Buffers, Spans};
 use crate::cache::PlanCache;
-use crate::call::Call;
+use crate::call::{Call, Outline};
 use crate::domain::core::Local;
 use crate::domain::{Domain, Intake, Order};
 use crate::error::{Error, Failure, Refused, WorkError};
@@ -227,20 +227,13 @@ impl Communicator {
             return None;
         }
         let Inner { rank, world, domain, .. } = &*self.inner;
+        let Ask { collective, op, root, .. } = *ask;
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
-        let deterministic = self.is_deterministic(ask.collective);
-        let binding = Binding { collective: ask.collective, rank: *rank, world: *world, root: ask.root };
-        let spans = buffers.spans(binding).ok()?;
-        let outcome = domain.run_again(&spans, |last| {
-            let call = last.call();
-            let Request { collective, dtype: of, op, root, deterministic: in_order, .. } = call.request;
-            call.is_repeatable
-                && (collective, of, root) == (ask.collective, dtype, ask.root)
-                && (op, in_order) == (ask.op, deterministic)
-                && last.bound_bytes() == (spans.input_bytes(), spans.output_bytes())
-                && matches!(call.request.counts, Counts::Even(_))
-        });
-        outcome.map(|outcome| outcome.map_err(Error::Failed))
+        let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
+        let deterministic = self.is_deterministic(collective);
+        let (input_bytes, output_bytes) = (spans.input_bytes(), spans.output_bytes());
+        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
+        domain.run_again(&outline, &spans).map(|outcome| outcome.map_err(Error::Failed))
     }
 
     /// Whether a call through this handle is to be folded in rank order.

@@ -12,7 +12,7 @@ use super::peers::Gone;
 use super::watch::News;
 use super::{Domain, Held, Intake, Patience};
 use crate::error::Failure;
-use crate::execution::{Execution, Progress};
+use crate::execution::Progress;
 use crate::operation::Operation;
 
 /// The longest sleep before deadlines are looked at again.
@@ -21,24 +21,32 @@ pub(super) const NAP: Duration = Duration::from_millis(50);
 /// How long a call that has ended may wait for sockets to take its bytes.
 const PUSH: Duration = Duration::from_secs(1);
 
+/// Looks for a message before the first pause between two of them.
+const BARE_SPINS: u32 = 16;
+
 /// Rounds between two looks at the clock.
 const ROUNDS_PER_CLOCK: u32 = 4096;
 
 impl Domain {
     /// Spins on one operation that runs outside the table. Returns whether it finished; where it did not, it goes on in
     /// the table.
-    pub(super) fn run_inline(&self, core: &mut Core, execution: &mut Execution, number: u64) -> bool {
+    #[inline]
+    pub(super) fn spin(&self, mut advance: impl FnMut() -> Progress) -> bool {
+        let Patience { spins, yields } = self.patience;
         let mut idle = 0;
         loop {
-            match core.advance_alone(execution, number) {
+            match advance() {
                 Progress::Finished => return true,
                 Progress::Moved => idle = 0,
                 Progress::Differs { .. } => return false,
-                Progress::Blocked if idle < self.patience.spins => {
+                Progress::Blocked if idle < spins => {
                     idle += 1;
-                    std::hint::spin_loop();
+                    // A pause costs as much as a small message takes.
+                    if idle > BARE_SPINS {
+                        std::hint::spin_loop();
+                    }
                 }
-                Progress::Blocked if idle < self.patience.spins + self.patience.yields => {
+                Progress::Blocked if idle < spins + yields => {
                     idle += 1;
                     std::thread::yield_now();
                 }

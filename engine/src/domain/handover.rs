@@ -29,6 +29,7 @@
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -215,8 +216,8 @@ impl<T> Handover<T> {
 impl<T> Lease<'_, T> {
     /// Puts the core back. `work_left`: operations remain unfinished.
     #[inline]
-    pub fn put_back(mut self, work_left: bool) {
-        self.unlock(work_left);
+    pub fn put_back(self, work_left: bool) {
+        ManuallyDrop::new(self).unlock(work_left);
     }
 
     #[inline]

@@ -16,6 +16,7 @@ pub(crate) mod peers;
 mod simulated;
 pub(crate) mod watch;
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ use self::handover::{Handover, Lease, Turn};
 use self::p2p::Posted;
 use self::watch::Watch;
 use crate::bindings::Spans;
-use crate::call::Call;
+use crate::call::{Call, Outline};
 use crate::error::Failure;
 use crate::execution::Execution;
 use crate::operation::Operation;
@@ -75,6 +76,14 @@ impl<'a> Held<'a> {
     fn new(lease: Lease<'a, Core>) -> Self {
         Held { lease: Some(lease) }
     }
+
+    /// Puts the core back as it was taken: calm.
+    #[inline]
+    fn put_back_calm(self) {
+        if let Some(lease) = ManuallyDrop::new(self).lease.take() {
+            lease.put_back(false);
+        }
+    }
 }
 
 impl Deref for Held<'_> {
@@ -102,6 +111,7 @@ impl Drop for Held<'_> {
             let rank = core.peers.rank();
             core.abort(&Failure::Aborted { rank, cause });
         }
+        core.note_calm();
         let work_left = core.has_work();
         core.put_back(work_left);
     }
@@ -154,22 +164,31 @@ impl Domain {
         self.run_held(core, execution, number, spans)
     }
 
-    /// Makes one of the calls that ended last again, if `is_same` says that it is wanted, and nobody else is driving.
+    /// Makes one of the calls that ended last again, if it is among them and nothing else is going on.
     #[inline]
-    pub fn run_again(
-        &self,
-        spans: &Spans,
-        is_same: impl Fn(&Execution) -> bool,
-    ) -> Option<Result<(), Failure>> {
+    pub fn run_again(&self, outline: &Outline, spans: &Spans) -> Option<Result<(), Failure>> {
         let mut core = self.take()?;
-        self.take_in(&mut core);
-        let mut execution = core.repeat(is_same)?;
-        let number = self.watch.record(execution.call().fingerprint);
-        execution.repeat(number);
-        Some(self.run_held(core, execution, number, spans))
+        if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
+            return None;
+        }
+        let at = core.find_ended(outline)?;
+        let number = self.watch.record(core.ended_call(at).fingerprint);
+        if !core.repeat(at, number, spans) {
+            let execution = core.take_ended(at);
+            return Some(self.submit_held(core, execution, number));
+        }
+        if !self.spin(|| core.advance_again(at)) {
+            let execution = core.take_ended(at);
+            return Some(self.go_on(core, execution, number));
+        }
+        if core.has_unsent() {
+            self.push_out(&mut core);
+        } else {
+            core.put_back_calm();
+        }
+        Some(Ok(()))
     }
 
-    #[inline]
     fn run_held(
         &self,
         mut core: Held<'_>,
@@ -179,22 +198,32 @@ impl Domain {
     ) -> Result<(), Failure> {
         execution.bind(spans);
         if !core.is_idle() || !core.admits(number, execution.call()) {
-            let operation = Arc::new(Operation::default());
-            let submission =
-                Submission { execution: Some(execution), ..Submission::empty(number, &operation) };
-            self.accept(&mut core, Intake::Collective(Box::new(submission)));
-            return self.finish(core, &operation);
+            return self.submit_held(core, execution, number);
         }
         core.pass(number, &mut execution);
         core.recorder.start(number, execution.call());
-        if self.run_inline(&mut core, &mut execution, number) {
+        if self.spin(|| core.advance_alone(&mut execution, number)) {
             core.recorder.finish(number);
             core.ended(number, execution);
             self.push_out(&mut core);
             return Ok(());
         }
+        self.go_on(core, execution, number)
+    }
+
+    /// Goes on in the table with an operation that has begun outside.
+    fn go_on(&self, mut core: Held<'_>, execution: Box<Execution>, number: u64) -> Result<(), Failure> {
         let operation = Arc::new(Operation::default());
         core.insert(number, execution, operation.clone());
+        self.finish(core, &operation)
+    }
+
+    /// Runs an operation in the table.
+    fn submit_held(&self, mut core: Held<'_>, execution: Box<Execution>, number: u64) -> Result<(), Failure> {
+        let operation = Arc::new(Operation::default());
+        let execution = Some(execution);
+        let submission = Submission { execution, ..Submission::empty(number, &operation) };
+        self.accept(&mut core, Intake::Collective(Box::new(submission)));
         self.finish(core, &operation)
     }
 

@@ -76,6 +76,11 @@ impl Peers {
         self.any_gone = true;
     }
 
+    /// Whether any peer has refused a call that is still to come here.
+    pub fn has_refusals(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// Whether any rank is gone.
     #[inline]
     pub fn any_gone(&self) -> bool {

@@ -1,13 +1,13 @@
 //! [`Hands`]: carries a node out for one tile, if its messages are there and its channels have room.
 
-use hcomm_ops::{Operand, Rank, RawSpan};
+use hcomm_ops::{Rank, RawSpan};
 use hcomm_planner::plan::NodeId;
 use hcomm_transports::{Arrival, Key, Room, Sent, Wire, Word};
 
-use super::fold::{self, Workspace};
+use super::fold::Workspace;
 use super::state::{Lent, Unsettled};
 use super::{PORTS, Progress, Wires};
-use crate::call::{Call, CallNode, CallSink, CallSource, FEW, Way};
+use crate::call::{Call, CallNode, CallSink, CallSource, Way};
 use crate::memory::Memory;
 
 /// What one attempt at a node came to.
@@ -38,7 +38,6 @@ impl Hands<'_> {
         let node = &self.call.nodes[id as usize];
         match node.way {
             Way::Send => self.send(id, node, tile),
-            Way::SmallFold => self.small_fold(node),
             Way::Fold => self.fold(node, tile),
         }
     }
@@ -69,19 +68,6 @@ impl Hands<'_> {
     #[inline]
     fn send(&mut self, id: NodeId, node: &CallNode, tile: u32) -> Attempt {
         let Hands { call, memory, .. } = *self;
-        if let Some(piece) = fold::only_piece(call, memory, node, tile)
-            && let [CallSink::Message { peer, channel }] = *call.sinks_of(node)
-        {
-            return match self.send_to(id, tile, (peer as Rank, channel), &[piece]) {
-                true => Attempt::Issued(piece.len()),
-                false => Attempt::Waits,
-            };
-        }
-        self.send_to_several(id, node, tile)
-    }
-
-    fn send_to_several(&mut self, id: NodeId, node: &CallNode, tile: u32) -> Attempt {
-        let Hands { call, memory, .. } = *self;
         let pieces = self.room.take_pieces(call, memory, node, tile);
         let sinks = call.sinks_of(node);
         let before = self.unsettled.take_sent(id);
@@ -102,7 +88,13 @@ impl Hands<'_> {
 
     /// Returns whether there was room.
     #[inline]
-    fn send_to(&mut self, node: NodeId, tile: u32, (peer, channel): (Rank, u8), pieces: &[RawSpan]) -> bool {
+    pub fn send_to(
+        &mut self,
+        node: NodeId,
+        tile: u32,
+        (peer, channel): (Rank, u8),
+        pieces: &[RawSpan],
+    ) -> bool {
         let key = self.key(channel);
         let Some(wire) = &mut self.wires[peer] else { return false };
         match wire.send_from(key, pieces, !self.call.plan.buffered) {
@@ -115,57 +107,7 @@ impl Hands<'_> {
         }
     }
 
-    /// A fold without lists, where every local span lies in one piece.
-    #[inline]
-    fn small_fold(&mut self, node: &CallNode) -> Attempt {
-        let Hands { call, memory, .. } = *self;
-        let bytes = node.bytes;
-        let local =
-            |buffer, extents: u32| memory.buffer(buffer).piece(call.extents[extents as usize].start, bytes);
-        let mut operands = [Operand { span: RawSpan::empty(), first: false }; FEW];
-        let mut targets = [RawSpan::empty(); FEW];
-        let (sources, sinks) = (call.sources_of(node), call.sinks_of(node));
-        for (operand, source) in operands.iter_mut().zip(sources) {
-            *operand = match *source {
-                CallSource::Span { buffer, extents, first } => {
-                    Operand { span: local(buffer, extents), first }
-                }
-                CallSource::Message { peer, channel, first } => {
-                    let key = self.key(channel);
-                    let Some(wire) = &mut self.wires[peer as Rank] else { return Attempt::Waits };
-                    match wire.poll(key, bytes) {
-                        Arrival::Here(span) => Operand { span, first },
-                        Arrival::NotYet => return Attempt::Waits,
-                        _ => return self.fold(node, 0),
-                    }
-                }
-            };
-            if operand.span.len() != bytes {
-                return self.fold(node, 0);
-            }
-        }
-        for (target, sink) in targets.iter_mut().zip(sinks) {
-            *target = match *sink {
-                CallSink::Span { buffer, extents } => local(buffer, extents),
-                CallSink::Message { peer, channel } => {
-                    let key = self.key(channel);
-                    let Some(wire) = &mut self.wires[peer as Rank] else { return Attempt::Waits };
-                    match wire.reserve(key, bytes) {
-                        Room::Slot(slot) => slot.slice(0, bytes),
-                        Room::Full => return Attempt::Waits,
-                    }
-                }
-            };
-            if target.len() != bytes {
-                return self.fold(node, 0);
-            }
-        }
-        call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], node.finish);
-        self.hand_over(node, bytes);
-        Attempt::Issued(bytes)
-    }
-
-    /// Everything else: looks whether all messages are there and all channels have room, then folds.
+    /// Looks whether all messages are there and all channels have room, then folds.
     fn fold(&mut self, node: &CallNode, tile: u32) -> Attempt {
         let Hands { call, memory, .. } = *self;
         let bytes = call.message_bytes(node, tile);
@@ -215,7 +157,7 @@ impl Hands<'_> {
     }
 
     #[inline]
-    fn key(&self, channel: u8) -> Key {
+    pub fn key(&self, channel: u8) -> Key {
         Key { port: (self.first_port + u16::from(channel)) % PORTS, word: self.word }
     }
 }

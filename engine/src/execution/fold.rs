@@ -128,18 +128,6 @@ impl Workspace {
     }
 }
 
-/// The bytes of a plain send's span at a tile, where they lie in one piece.
-#[inline]
-pub(super) fn only_piece(call: &Call, memory: &Memory, node: &CallNode, tile: u32) -> Option<RawSpan> {
-    let [CallSource::Span { buffer, extents, .. }] = *call.sources_of(node) else { return None };
-    if node.per_span != 1 {
-        return None;
-    }
-    let Extent { start, bytes } = call.tile_of(node, extents, tile);
-    let piece = memory.buffer(buffer).piece(start, bytes as usize);
-    (piece.len() as u64 == bytes).then_some(piece)
-}
-
 impl Place<'_> {
     /// A local span's bytes at this place, up to the end of a segment.
     #[inline]

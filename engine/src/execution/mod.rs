@@ -7,6 +7,7 @@
 mod attempt;
 mod fold;
 mod order;
+mod short;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -174,13 +175,13 @@ impl Execution {
 
     /// Steps (node and tile) done.
     pub fn steps(&self) -> u64 {
-        self.state.steps()
+        self.state.steps(&self.call)
     }
 
     /// Where it stands, in words: "3 of 8 steps done".
     pub fn position(&self) -> String {
         let total: u64 = self.call.nodes.iter().map(|n| u64::from(n.trips)).sum();
-        format!("{} of {total} steps done", self.state.steps())
+        format!("{} of {total} steps done", self.state.steps(&self.call))
     }
 
     /// Ends all use of its memory by wires. Returns false while a peer is in the middle of reading; ask again.

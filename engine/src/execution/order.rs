@@ -4,10 +4,10 @@
 
 use hcomm_planner::plan::NodeId;
 
-use super::Progress;
 use super::attempt::{Attempt, Hands};
 use super::state::Unsettled;
-use crate::call::Call;
+use super::{Issue, Observer, Progress};
+use crate::call::{Call, Short};
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Order {
     lanes: Vec<Cursor>,
     /// Lanes that have not run to their end.
     running: usize,
+    /// Steps (node and tile) that they have made.
+    steps: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,45 +33,49 @@ impl Order {
     #[inline]
     pub fn start(&mut self, call: &Call) {
         self.done = 0;
-        if call.bits.is_none() {
+        if call.short.is_none() {
             self.lanes.clear();
             self.lanes.resize(call.plan.lanes.len(), Cursor::default());
             self.running = call.running;
+            self.steps = 0;
         }
     }
 
     /// Whether all nodes have been issued.
     #[inline]
     pub fn is_over(&self, call: &Call) -> bool {
-        match call.bits {
-            Some(all) => self.done == all,
+        match &call.short {
+            Some(short) => self.done == short.all,
             None => self.running == 0,
         }
     }
 
-    /// Tries the next node of every lane, with `attempt`. Returns whether a lane has moved.
+    /// Steps (node and tile) issued so far.
+    pub fn steps(&self, call: &Call) -> u64 {
+        if call.short.is_some() { u64::from(self.done.count_ones()) } else { self.steps }
+    }
+
+    /// Tries the next node of every lane. Returns whether a lane has moved.
     #[inline]
-    pub fn round<'a>(
+    pub fn round(
         &mut self,
         call: &Call,
-        hands: &mut Hands<'a>,
-        mut attempt: impl FnMut(&mut Hands<'a>, NodeId, u32) -> Attempt,
+        hands: &mut Hands<'_>,
+        observer: &mut impl Observer,
     ) -> Result<bool, Progress> {
-        match call.bits {
-            Some(all) => self.round_of_bits(all, call, hands, &mut attempt),
-            None => self.round_of_lanes(call, hands, &mut attempt),
+        match &call.short {
+            Some(short) => self.round_of_bits(short, call, hands, observer),
+            None => self.round_of_lanes(call, hands, observer),
         }
     }
 
     /// The nodes that nothing but a message, or room for one, holds back.
     pub fn next(&self, call: &Call, unsettled: &Unsettled) -> Vec<(NodeId, u32)> {
-        if let Some(all) = call.bits {
-            let mut nodes = 0..call.nodes.len() as NodeId;
+        if let Some(short) = &call.short {
             let is_next = |id: &NodeId| {
-                let bit = all & 1 << id & !self.done;
-                bit != 0 && self.may_come(call, *id, self.done, unsettled)
+                self.done & 1 << id == 0 && self.may_come(short, call, *id, self.done, unsettled)
             };
-            return nodes.by_ref().filter(is_next).map(|id| (id, 0)).collect();
+            return (0..call.nodes.len() as NodeId).filter(is_next).map(|id| (id, 0)).collect();
         }
         let lanes =
             (0..self.lanes.len()).filter_map(|lane| Some((self.at(call, lane)?, self.lanes[lane].tile)));
@@ -81,23 +87,27 @@ impl Order {
     }
 
     #[inline]
-    fn round_of_bits<'a>(
+    fn round_of_bits(
         &mut self,
-        all: u64,
+        short: &Short,
         call: &Call,
-        hands: &mut Hands<'a>,
-        attempt: &mut impl FnMut(&mut Hands<'a>, NodeId, u32) -> Attempt,
+        hands: &mut Hands<'_>,
+        observer: &mut impl Observer,
     ) -> Result<bool, Progress> {
         let before = self.done;
-        let mut open = all & !before;
+        let mut open = short.all & !before;
         while open != 0 {
             let id = open.trailing_zeros();
             open &= open - 1;
-            if !self.may_come(call, id, before, hands.unsettled) {
+            if !self.may_come(short, call, id, before, hands.unsettled) {
                 continue;
             }
-            match attempt(hands, id, 0) {
-                Attempt::Issued(_) => self.done |= 1 << id,
+            observer.attempt();
+            match hands.attempt_short(id, &short.nodes[id as usize]) {
+                Attempt::Issued(bytes) => {
+                    self.done |= 1 << id;
+                    observer.issue(Issue { node: id, tile: 0, bytes });
+                }
                 Attempt::Waits => {}
                 Attempt::Differs(differs) => return Err(differs),
             }
@@ -107,23 +117,27 @@ impl Order {
 
     /// Whether the node before it on its lane was issued by `before`, and its dependencies are done.
     #[inline]
-    fn may_come(&self, call: &Call, id: NodeId, before: u64, unsettled: &Unsettled) -> bool {
-        let node = &call.nodes[id as usize];
+    fn may_come(&self, short: &Short, call: &Call, id: NodeId, before: u64, unsettled: &Unsettled) -> bool {
+        let node = &short.nodes[id as usize];
         node.lane_bit & !before == 0
             && node.dep_bits & !self.done == 0
-            && (unsettled.lent.is_empty()
-                || call.deps_of(node).iter().all(|dep| unsettled.is_settled(*dep, 0)))
+            && (unsettled.lent.is_empty() || self.deps_are_settled(call, id, unsettled))
     }
 
-    fn round_of_lanes<'a>(
+    fn deps_are_settled(&self, call: &Call, id: NodeId, unsettled: &Unsettled) -> bool {
+        call.deps_of(&call.nodes[id as usize]).iter().all(|dep| unsettled.is_settled(*dep, 0))
+    }
+
+    #[inline(never)]
+    fn round_of_lanes(
         &mut self,
         call: &Call,
-        hands: &mut Hands<'a>,
-        attempt: &mut impl FnMut(&mut Hands<'a>, NodeId, u32) -> Attempt,
+        hands: &mut Hands<'_>,
+        observer: &mut impl Observer,
     ) -> Result<bool, Progress> {
         let mut moved = false;
         for lane in 0..self.lanes.len() {
-            moved |= self.advance_lane(lane, call, hands, attempt)?;
+            moved |= self.advance_lane(lane, call, hands, observer)?;
         }
         Ok(moved)
     }
@@ -131,12 +145,12 @@ impl Order {
     /// Issues a lane's next node, if it can be, and passes the nodes before it that skip their tile. Returns whether the
     /// lane has moved.
     #[inline]
-    fn advance_lane<'a>(
+    fn advance_lane(
         &mut self,
         lane: usize,
         call: &Call,
-        hands: &mut Hands<'a>,
-        attempt: &mut impl FnMut(&mut Hands<'a>, NodeId, u32) -> Attempt,
+        hands: &mut Hands<'_>,
+        observer: &mut impl Observer,
     ) -> Result<bool, Progress> {
         let mut moved = false;
         while let Some(node) = self.at(call, lane) {
@@ -149,9 +163,12 @@ impl Order {
                 moved = true;
                 continue;
             }
-            return match attempt(hands, node, tile) {
-                Attempt::Issued(_) => {
+            observer.attempt();
+            return match hands.attempt(node, tile) {
+                Attempt::Issued(bytes) => {
+                    self.steps += 1;
                     self.move_on(call, lane);
+                    observer.issue(Issue { node, tile, bytes });
                     Ok(true)
                 }
                 Attempt::Waits => Ok(moved),

@@ -4,10 +4,10 @@ use hcomm_ops::Rank;
 use hcomm_planner::plan::NodeId;
 use hcomm_transports::{Ticket, Wire, Word};
 
-use super::attempt::{Attempt, Hands};
+use super::attempt::Hands;
 use super::fold::Workspace;
 use super::order::Order;
-use super::{Issue, Observer, Progress, WINDOW_CHANNELS, WINDOWS, Wires};
+use super::{Observer, Progress, WINDOW_CHANNELS, WINDOWS, Wires};
 use crate::call::Call;
 use crate::memory::Memory;
 
@@ -25,8 +25,6 @@ pub(super) struct State {
     word: Word,
     first_port: u16,
     order: Order,
-    /// Steps (node and tile) issued so far.
-    steps: u64,
     unsettled: Unsettled,
 }
 
@@ -69,7 +67,6 @@ impl State {
         self.word = Word { operation: number as u32, fingerprint: call.fingerprint };
         self.first_port = (number % WINDOWS) as u16 * WINDOW_CHANNELS;
         self.order.start(call);
-        self.steps = 0;
         self.unsettled.lent.clear();
         self.unsettled.sent.clear();
     }
@@ -84,8 +81,8 @@ impl State {
     }
 
     /// Steps (node and tile) issued so far.
-    pub fn steps(&self) -> u64 {
-        self.steps
+    pub fn steps(&self, call: &Call) -> u64 {
+        self.order.steps(call)
     }
 
     /// Issues at most one node on each lane.
@@ -94,18 +91,10 @@ impl State {
         if !self.unsettled.lent.is_empty() {
             self.collect(step.wires);
         }
-        let State { word, first_port, order, steps, unsettled } = self;
+        let State { word, first_port, order, unsettled } = self;
         let Step { call, memory, room, wires } = step;
         let mut hands = Hands { call, memory, room, wires, unsettled, word: *word, first_port: *first_port };
-        let moved = order.round(call, &mut hands, |hands, node, tile| {
-            observer.attempt();
-            let attempt = hands.attempt(node, tile);
-            if let Attempt::Issued(bytes) = attempt {
-                *steps += 1;
-                observer.issue(Issue { node, tile, bytes });
-            }
-            attempt
-        });
+        let moved = order.round(call, &mut hands, observer);
         match moved {
             Err(differs) => differs,
             Ok(_) if self.order.is_over(step.call) && self.unsettled.lent.is_empty() => Progress::Finished,

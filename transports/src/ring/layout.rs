@@ -5,8 +5,11 @@ use crate::WireConfig;
 /// The unit in which processors pass memory to each other.
 pub(crate) const LINE: usize = 64;
 
-/// Payload that fits in the header's line behind flag and length.
-pub(crate) const INLINE_BYTES: usize = LINE - 16;
+/// A message's header: two lines, which processors often fetch together; a tiny message touches only the first.
+pub(crate) const HEADER: usize = 2 * LINE;
+
+/// Payload that fits in the header behind flag, length and credit.
+pub(crate) const INLINE_BYTES: usize = HEADER - 24;
 
 /// How many bodies an end may hold beyond those it started with.
 pub(crate) const SPARE: usize = if cfg!(loom) { 1 } else { 8 };
@@ -46,7 +49,7 @@ impl Layout {
             return Err(BadConfig(config));
         }
         let home = slots + SPARE;
-        let cursors_at = slots * LINE;
+        let cursors_at = slots * HEADER;
         let returns_at = cursors_at + usize::from(config.ports) * LINE;
         let entries = 2 * home * size_of::<u32>();
         let bodies_at = (returns_at + LINE + entries).next_multiple_of(LINE);
@@ -80,8 +83,8 @@ mod tests {
     fn parts_follow_each_other() {
         let layout = Layout::new(WireConfig { ports: 33, depth: 4, slot_bytes: 65_536 }).unwrap();
         assert_eq!(layout.home, 33 * 4 + 8);
-        assert_eq!(layout.cursors_at, 132 * 64);
-        assert_eq!(layout.returns_at, 132 * 64 + 33 * 64);
+        assert_eq!(layout.cursors_at, 132 * 128);
+        assert_eq!(layout.returns_at, 132 * 128 + 33 * 64);
         assert!(layout.bodies_at >= layout.returns_at + 64 + 4 * 280);
         assert_eq!(layout.bodies_at % 64, 0);
         assert!(layout.total >= layout.bodies_at + 140 * 65_536);

@@ -86,7 +86,7 @@ impl End {
             Slot::Inline(_) => self.cells.inline[self.side][*sent as usize % 2].write(value),
             Slot::Body(body) => self.cells.bodies[body as usize].write(value),
         }
-        self.sender.commit(key(value), bytes, &mut self.stock);
+        self.sender.commit(key(value), bytes, self.receiver.released(0), &mut self.stock);
         *sent += 1;
         true
     }
@@ -103,6 +103,7 @@ impl End {
             Found::Here(shown) => shown,
             other => panic!("unexpected {other:?}"),
         };
+        self.sender.learn(0, self.receiver.credit(0), &mut self.stock);
         let got = match shown {
             Shown::Inline(slot) => self.cells.inline[1 - self.side][slot].read(),
             Shown::Body(body) => self.cells.bodies[body as usize].read(),
@@ -193,7 +194,7 @@ fn loom_calling_back_excludes_reading() {
             b
         });
         lent.write(1);
-        a.sender.lend(key(0), stand_in(), &mut a.stock).unwrap();
+        a.sender.lend(key(0), stand_in(), 0, &mut a.stock).unwrap();
         let back = a.sender.revoke(&mut a.stock, |_| true).unwrap();
         if back {
             lent.write(2);
@@ -214,7 +215,7 @@ fn loom_a_reader_gives_up() {
         let lent = Arc::new(Cell::new());
         let seen = Arc::clone(&lent);
         lent.write(1);
-        a.sender.lend(key(0), stand_in(), &mut a.stock).unwrap();
+        a.sender.lend(key(0), stand_in(), 0, &mut a.stock).unwrap();
         let reader = thread::spawn(move || {
             if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
                 assert_eq!(seen.read(), 1);

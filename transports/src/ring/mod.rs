@@ -9,7 +9,8 @@
 //! |---|---|---|---|
 //! | header: flag (u64, one per slot of a port) | sender | receiver | stored last, with release; read with acquire |
 //! | header: length (u64: bytes low 48, place high 16) | sender | receiver | plain atomic; the flag publishes it |
-//! | header: 48 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
+//! | header: credit (u32) | sender | receiver | plain atomic; the flag publishes it |
+//! | header: 104 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
 //! | cursor (u32 per port, a line each) | receiver | sender | stored with release; read with acquire |
 //! | returns: count (u32) and entries (u32 each) | receiver | sender | entry, then count with release; read with acquire |
 //! | bodies (`slot_bytes` each) | who owns the body | who owns it | the flag, or the returns' count, passes it on |
@@ -24,7 +25,9 @@
 //!
 //! **Cursor.** How many messages of the port the receiver has released, counted like the sequence number. It is credit (the port
 //! is full while `depth` messages are not released) and acknowledgement (a lent span is free again). The sender keeps the value
-//! that it read last and reads again only when that one is not enough.
+//! that it read last and reads again only when that one is not enough. In an exchange that is seldom: every message brings
+//! along, as its header's *credit*, what its sender's cursor of the same port was. A credit that is older than what the cursor has
+//! told since counts for nothing.
 //!
 //! **Bodies** change hands. They are numbered through both regions and pooled by the wire, not tied to ports or slots. Each end
 //! starts with the `home` bodies of its sending region in its *stock*, a stack. To send, an end takes its top body, the one

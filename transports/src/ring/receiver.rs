@@ -96,21 +96,37 @@ impl Receiver {
     /// Looks for the next message of a port.
     #[inline]
     pub(crate) fn poll(&mut self, key: Key, bytes: usize, stock: &Stock) -> Result<Found, Impossible> {
-        let port = &self.ports[usize::from(key.port)];
-        let Port { slot, last, .. } = *port;
-        let flag = self.region.flag(slot).load(Ordering::Acquire);
-        if flag == last {
+        let port = &mut self.ports[usize::from(key.port)];
+        let header = self.region.header(port.slot);
+        let flag = header.flag().load(Ordering::Acquire);
+        if flag == port.last {
             return Ok(Found::NotYet);
         }
-        if flag != word::flag(key.word, port.released, last) {
-            return Ok(self.another_call(slot, word::word(flag, port.released, last)));
+        let is_expected = flag == word::flag(key.word, port.released, port.last);
+        // Most messages that latency matters for lie in the header.
+        if is_expected && bytes <= INLINE_BYTES {
+            let length = header.length().load(Ordering::Relaxed);
+            if length == word::length(bytes, place::INLINE) {
+                (port.shown, port.flag, port.bytes) = (Some(Shown::Inline(port.slot)), flag, bytes);
+                return Ok(Found::Here(Shown::Inline(port.slot)));
+            }
+        }
+        self.look(key, bytes, flag, stock)
+    }
+
+    /// Looks at a message whose flag has been seen, wherever it lies and whatever it is.
+    fn look(&mut self, key: Key, bytes: usize, flag: u64, stock: &Stock) -> Result<Found, Impossible> {
+        let port = &self.ports[usize::from(key.port)];
+        let Port { slot, last, released, .. } = *port;
+        let (length, place) = word::parts(self.region.header(slot).length().load(Ordering::Relaxed));
+        if flag != word::flag(key.word, released, last) {
+            return Ok(Found::Differs(word::word(flag, released, last), length));
         }
         if let Some(shown) = port.shown
             && (port.flag, port.bytes) == (flag, bytes)
         {
             return Ok(Found::Here(shown));
         }
-        let (length, place) = word::parts(self.region.length(slot).load(Ordering::Relaxed));
         if length != bytes as u64 {
             return Ok(Found::Differs(key.word, length));
         }
@@ -122,6 +138,28 @@ impl Receiver {
             }
             None => Ok(Found::Differs(key.word, REVOKED_BYTES)),
         }
+    }
+
+    /// The credit in the message that is shown on a port.
+    #[inline]
+    pub(crate) fn credit(&self, port: u16) -> u32 {
+        self.region.header(self.ports[usize::from(port)].slot).credit().load(Ordering::Relaxed)
+    }
+
+    /// How many messages of a port have been released: the credit that this end's messages carry.
+    #[inline]
+    pub(crate) fn released(&self, port: u16) -> u32 {
+        self.ports[usize::from(port)].released
+    }
+
+    /// Releases what is shown on a port, if it lies in the header: the usual case. Returns whether it did.
+    #[inline]
+    pub(crate) fn release_inline(&mut self, port: u16) -> bool {
+        let is_inline = matches!(self.ports[usize::from(port)].shown, Some(Shown::Inline(_)));
+        if is_inline {
+            self.advance(port);
+        }
+        is_inline
     }
 
     /// Gives back what `poll` showed last on a port. Its body goes to the stock; where this end may hold no more, it goes
@@ -150,7 +188,7 @@ impl Receiver {
     /// The payload in a header.
     #[inline]
     pub(crate) fn inline(&self, slot: usize) -> RawSpan {
-        self.region.inline(slot)
+        self.region.header(slot).inline()
     }
 
     /// The body of the message that is shown on a port, if it lies in one.
@@ -193,7 +231,7 @@ impl Receiver {
         for port in &mut self.ports {
             if matches!(port.shown, Some(Shown::Lent(_))) && which(port.flag as u32) {
                 port.shown = None;
-                self.region.lent_state(port.slot).store(lent::REVOKED, Ordering::Release);
+                self.region.header(port.slot).lent_state().store(lent::REVOKED, Ordering::Release);
                 any = true;
             }
         }
@@ -228,15 +266,11 @@ impl Receiver {
 
     /// Begins to read a lent message, unless it has been called back.
     fn claim(&self, slot: usize) -> Option<Shown> {
-        let state = self.region.lent_state(slot);
-        state
+        let header = self.region.header(slot);
+        header
+            .lent_state()
             .compare_exchange(lent::PUBLISHED, lent::CLAIMED, Ordering::AcqRel, Ordering::Acquire)
             .ok()
-            .map(|_| Shown::Lent(self.region.lent_address(slot).load(Ordering::Relaxed)))
-    }
-
-    #[cold]
-    fn another_call(&self, slot: usize, word: Word) -> Found {
-        Found::Differs(word, word::parts(self.region.length(slot).load(Ordering::Relaxed)).0)
+            .map(|_| Shown::Lent(header.lent_address().load(Ordering::Relaxed)))
     }
 }

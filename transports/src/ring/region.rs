@@ -3,18 +3,20 @@
 //! All address arithmetic of rings is here. What may be done to which word when is the protocol's business (see the
 //! module above); what is here keeps every access inside the mapping and every word accessed only as an atomic.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use hcomm_ops::RawSpan;
 
 use super::Layout;
-use super::layout::{INLINE_BYTES, LINE};
+use super::layout::{HEADER, INLINE_BYTES, LINE};
 use crate::mapping::Mapping;
 use crate::sync::{AtomicU32, AtomicU64};
 
 const LENGTH_AT: usize = 8;
-const INLINE_AT: usize = 16;
+const CREDIT_AT: usize = 16;
+const INLINE_AT: usize = 24;
 
 /// One direction's headers, cursors, returns and bodies.
 #[derive(Clone, Debug)]
@@ -39,34 +41,12 @@ impl Region {
         &self.layout
     }
 
-    /// The flag of a slot, counted through all ports.
+    /// The header of a slot, counted through all ports.
     #[inline]
-    pub(crate) fn flag(&self, slot: usize) -> &AtomicU64 {
-        self.u64_at(self.header(slot))
-    }
-
-    /// The length word of a slot.
-    #[inline]
-    pub(crate) fn length(&self, slot: usize) -> &AtomicU64 {
-        self.u64_at(self.header(slot) + LENGTH_AT)
-    }
-
-    /// The payload in a slot's header.
-    #[inline]
-    pub(crate) fn inline(&self, slot: usize) -> RawSpan {
-        self.span(self.header(slot) + INLINE_AT, INLINE_BYTES)
-    }
-
-    /// The state of a lent message.
-    #[inline]
-    pub(crate) fn lent_state(&self, slot: usize) -> &AtomicU64 {
-        self.u64_at(self.header(slot) + INLINE_AT)
-    }
-
-    /// The address of a lent message.
-    #[inline]
-    pub(crate) fn lent_address(&self, slot: usize) -> &AtomicU64 {
-        self.u64_at(self.header(slot) + INLINE_AT + 8)
+    pub(crate) fn header(&self, slot: usize) -> Header<'_> {
+        assert!(slot * HEADER < self.layout.cursors_at, "a slot's number is below their number");
+        // SAFETY: headers come first in a region, side by side, and `new` checked that all of it lies in the mapping.
+        Header { start: unsafe { self.start.add(slot * HEADER) }, _region: PhantomData }
     }
 
     /// How many messages of a port have been released.
@@ -98,24 +78,10 @@ impl Region {
     }
 
     #[inline]
-    fn header(&self, slot: usize) -> usize {
-        assert!(slot * LINE < self.layout.cursors_at, "a slot's number is below their number");
-        slot * LINE
-    }
-
-    #[inline]
-    fn u64_at(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= self.layout.total);
-        // SAFETY: `new` checked that `total` bytes from `start` lie in the mapping; the callers' offsets follow from the layout,
-        // are below `total` and aligned. The bytes are zero at first and only ever accessed as this atomic, or, for
-        // a header's payload, as bytes while the slot is not lent.
-        unsafe { self.start.add(offset).cast().as_ref() }
-    }
-
-    #[inline]
     fn u32_at(&self, offset: usize) -> &AtomicU32 {
         debug_assert!(offset.is_multiple_of(4) && offset + 4 <= self.layout.total);
-        // SAFETY: as in `u64_at`.
+        // SAFETY: `new` checked that `total` bytes from `start` lie in the mapping; the callers' offsets follow from the layout,
+        // are below `total` and aligned. The bytes are zero at first and only ever accessed as this atomic.
         unsafe { self.start.add(offset).cast().as_ref() }
     }
 
@@ -125,6 +91,61 @@ impl Region {
         // SAFETY: the range lies in the mapping, which the wire keeps alive while it shows spans of it; who reads or
         // writes them when is the protocol's business.
         unsafe { RawSpan::new(self.start.add(offset), bytes) }
+    }
+}
+
+/// The two lines in which a message is announced.
+#[derive(Clone, Copy)]
+pub(crate) struct Header<'a> {
+    start: NonNull<u8>,
+    _region: PhantomData<&'a Region>,
+}
+
+impl<'a> Header<'a> {
+    /// Whose message it is; written last.
+    #[inline]
+    pub(crate) fn flag(self) -> &'a AtomicU64 {
+        self.word(0)
+    }
+
+    /// How long it is and where it lies.
+    #[inline]
+    pub(crate) fn length(self) -> &'a AtomicU64 {
+        self.word(LENGTH_AT)
+    }
+
+    /// How many messages of this port its sender had released.
+    #[inline]
+    pub(crate) fn credit(self) -> &'a AtomicU32 {
+        // SAFETY: as in `word`.
+        unsafe { self.start.add(CREDIT_AT).cast().as_ref() }
+    }
+
+    /// The payload in the header itself.
+    #[inline]
+    pub(crate) fn inline(self) -> RawSpan {
+        // SAFETY: the rest of the header, which lies in the mapping; who reads or writes it when is the protocol's business.
+        unsafe { RawSpan::new(self.start.add(INLINE_AT), INLINE_BYTES) }
+    }
+
+    /// The state of a lent message.
+    #[inline]
+    pub(crate) fn lent_state(self) -> &'a AtomicU64 {
+        self.word(INLINE_AT)
+    }
+
+    /// The address of a lent message.
+    #[inline]
+    pub(crate) fn lent_address(self) -> &'a AtomicU64 {
+        self.word(INLINE_AT + 8)
+    }
+
+    #[inline]
+    fn word(self, offset: usize) -> &'a AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER);
+        // SAFETY: within the header at `start`, aligned, and the header lies in the region's mapping. The bytes are zero at first
+        // and only ever accessed as this atomic, or, behind `INLINE_AT`, as bytes while the slot is not lent.
+        unsafe { self.start.add(offset).cast().as_ref() }
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) struct Region {
 #[derive(Debug)]
 struct Words {
     headers: Vec<[AtomicU64; 4]>,
+    credits: Vec<AtomicU32>,
     cursors: Vec<AtomicU32>,
     returned: AtomicU32,
     entries: Vec<AtomicU32>,
@@ -28,6 +29,7 @@ impl Region {
         let header = || [const { 0 }; 4].map(AtomicU64::new);
         let words = Words {
             headers: (0..layout.slots()).map(|_| header()).collect(),
+            credits: (0..layout.slots()).map(|_| AtomicU32::new(0)).collect(),
             cursors: (0..layout.config.ports).map(|_| AtomicU32::new(0)).collect(),
             returned: AtomicU32::new(0),
             entries: (0..layout.bodies()).map(|_| AtomicU32::new(0)).collect(),
@@ -39,24 +41,8 @@ impl Region {
         &self.layout
     }
 
-    pub(crate) fn flag(&self, slot: usize) -> &AtomicU64 {
-        &self.words.headers[slot][0]
-    }
-
-    pub(crate) fn length(&self, slot: usize) -> &AtomicU64 {
-        &self.words.headers[slot][1]
-    }
-
-    pub(crate) fn inline(&self, _slot: usize) -> RawSpan {
-        RawSpan::empty()
-    }
-
-    pub(crate) fn lent_state(&self, slot: usize) -> &AtomicU64 {
-        &self.words.headers[slot][2]
-    }
-
-    pub(crate) fn lent_address(&self, slot: usize) -> &AtomicU64 {
-        &self.words.headers[slot][3]
+    pub(crate) fn header(&self, slot: usize) -> Header<'_> {
+        Header { words: &self.words.headers[slot], credit: &self.words.credits[slot] }
     }
 
     pub(crate) fn cursor(&self, port: usize) -> &AtomicU32 {
@@ -69,5 +55,38 @@ impl Region {
 
     pub(crate) fn return_entry(&self, index: u32) -> &AtomicU32 {
         &self.words.entries[index as usize]
+    }
+}
+
+/// The words in which a message is announced.
+#[derive(Clone, Copy)]
+pub(crate) struct Header<'a> {
+    words: &'a [AtomicU64; 4],
+    credit: &'a AtomicU32,
+}
+
+impl<'a> Header<'a> {
+    pub(crate) fn flag(self) -> &'a AtomicU64 {
+        &self.words[0]
+    }
+
+    pub(crate) fn length(self) -> &'a AtomicU64 {
+        &self.words[1]
+    }
+
+    pub(crate) fn credit(self) -> &'a AtomicU32 {
+        self.credit
+    }
+
+    pub(crate) fn inline(self) -> RawSpan {
+        RawSpan::empty()
+    }
+
+    pub(crate) fn lent_state(self) -> &'a AtomicU64 {
+        &self.words[2]
+    }
+
+    pub(crate) fn lent_address(self) -> &'a AtomicU64 {
+        &self.words[3]
     }
 }

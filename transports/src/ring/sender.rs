@@ -117,7 +117,7 @@ impl Sender {
             return Ok(Some(Slot::Body(body)));
         }
         if bytes <= INLINE_BYTES {
-            return Ok(Some(Slot::Inline(self.region.inline(self.slot(port)))));
+            return Ok(Some(Slot::Inline(self.region.header(self.slot(port)).inline())));
         }
         // A body that came back is warm; without this look the whole stock would be walked through before it is used again.
         if bytes >= COLLECT_FROM || stock.is_empty() {
@@ -128,34 +128,56 @@ impl Sender {
         Ok(body.map(Slot::Body))
     }
 
+    /// Sends a message that fits the header, where a port is known to have room and nothing is reserved: the usual case. Returns
+    /// whether it did.
+    #[inline]
+    pub(crate) fn send_inline(&mut self, key: Key, piece: RawSpan, credit: u32) -> bool {
+        let port = &self.ports[usize::from(key.port)];
+        if port.sent.wrapping_sub(port.released) >= self.depth() || port.reserved.is_some() {
+            return false;
+        }
+        self.region.header(port.slot).inline().copy_from(piece);
+        self.publish(key, piece.len(), Payload::Inline, credit);
+        true
+    }
+
+    /// Takes note of the credit in a message of the peer, unless the cursor has told more since.
+    #[inline]
+    pub(crate) fn learn(&mut self, port: u16, credit: u32, stock: &mut Stock) {
+        let news = credit.wrapping_sub(self.ports[usize::from(port)].released);
+        if news != 0 && news <= self.under_way(port) {
+            self.acknowledge(port, news, stock);
+        }
+    }
+
     /// Publishes the message built in what `reserve` showed last.
     #[inline]
-    pub(crate) fn commit(&mut self, key: Key, bytes: usize, stock: &mut Stock) {
+    pub(crate) fn commit(&mut self, key: Key, bytes: usize, credit: u32, stock: &mut Stock) {
         match self.ports[usize::from(key.port)].reserved.take() {
             Some(body) => {
                 stock.sent(body);
-                self.publish(key, bytes, Payload::Body(body));
+                self.publish(key, bytes, Payload::Body(body), credit);
             }
             None => {
                 assert!(bytes <= INLINE_BYTES, "commit of {bytes} bytes comes after a reserve of as many");
-                self.publish(key, bytes, Payload::Inline);
+                self.publish(key, bytes, Payload::Inline, credit);
             }
         }
     }
 
     /// Publishes a message whose body was received and goes out again. There must be room.
     #[inline]
-    pub(crate) fn pass_on(&mut self, key: Key, bytes: usize, body: u32, stock: &mut Stock) {
+    pub(crate) fn pass_on(&mut self, key: Key, bytes: usize, body: u32, credit: u32, stock: &mut Stock) {
         if let Some(body) = self.ports[usize::from(key.port)].reserved.take() {
             stock.put_back(body);
         }
         stock.passed_on();
-        self.publish(key, bytes, Payload::Body(body));
+        self.publish(key, bytes, Payload::Body(body), credit);
     }
 
     /// Publishes a message whose bytes stay where they are, if it is one to be lent. There must be room.
     #[inline]
-    pub(crate) fn lend(&mut self, key: Key, span: RawSpan, stock: &mut Stock) -> Option<Ticket> {
+    pub(crate) fn lend(&mut self, key: Key, span: RawSpan, credit: u32, stock: &mut Stock) -> Option<Ticket> {
         if span.len() <= LEND_ABOVE {
             return None;
         }
@@ -163,9 +185,10 @@ impl Sender {
         if let Some(body) = self.ports[usize::from(key.port)].reserved.take() {
             stock.put_back(body);
         }
-        self.region.lent_address(slot).store(span.as_ptr() as u64, Ordering::Relaxed);
-        self.region.lent_state(slot).store(lent::PUBLISHED, Ordering::Relaxed);
-        self.publish(key, span.len(), Payload::Lent);
+        let header = self.region.header(slot);
+        header.lent_address().store(span.as_ptr() as u64, Ordering::Relaxed);
+        header.lent_state().store(lent::PUBLISHED, Ordering::Relaxed);
+        self.publish(key, span.len(), Payload::Lent, credit);
         Some(Ticket { port: key.port, sent: self.ports[usize::from(key.port)].sent })
     }
 
@@ -182,7 +205,7 @@ impl Sender {
     pub(crate) fn has_lent_nothing(&mut self, stock: &mut Stock) -> Result<bool, Impossible> {
         let mut clear = true;
         self.visit_lent(stock, |region, slot, _| {
-            clear &= region.lent_state(slot).load(Ordering::Acquire) == lent::REVOKED;
+            clear &= region.header(slot).lent_state().load(Ordering::Acquire) == lent::REVOKED;
         })?;
         Ok(clear)
     }
@@ -211,7 +234,7 @@ impl Sender {
     }
 
     #[inline]
-    fn publish(&mut self, key: Key, bytes: usize, payload: Payload) {
+    fn publish(&mut self, key: Key, bytes: usize, payload: Payload, credit: u32) {
         let slot = self.slot(key.port);
         let (place, held) = match payload {
             Payload::Inline => (place::INLINE, Held::Nothing),
@@ -226,20 +249,29 @@ impl Sender {
         port.slot -= port.head as usize;
         port.head = after(port.head, depth);
         port.slot += port.head as usize;
-        self.region.length(slot).store(word::length(bytes, place), Ordering::Relaxed);
-        self.region.flag(slot).store(flag, Ordering::Release);
+        let header = self.region.header(slot);
+        header.length().store(word::length(bytes, place), Ordering::Relaxed);
+        header.credit().store(credit, Ordering::Relaxed);
+        header.flag().store(flag, Ordering::Release);
     }
 
     /// Reads a port's cursor.
     fn refresh(&mut self, number: u16, stock: &mut Stock) -> Result<(), Impossible> {
-        let depth = self.depth();
         let cursor = self.region.cursor(usize::from(number)).load(Ordering::Acquire);
-        let port = &mut self.ports[usize::from(number)];
-        let released = cursor.wrapping_sub(port.released);
-        let under_way = port.sent.wrapping_sub(port.released);
+        let released = cursor.wrapping_sub(self.ports[usize::from(number)].released);
+        let under_way = self.under_way(number);
         if released > under_way {
             return Err(Impossible::Cursor { port: number, released, under_way });
         }
+        self.acknowledge(number, released, stock);
+        Ok(())
+    }
+
+    /// The oldest `released` messages under way on a port have been released.
+    #[inline]
+    fn acknowledge(&mut self, number: u16, released: u32, stock: &mut Stock) {
+        let depth = self.depth();
+        let port = &mut self.ports[usize::from(number)];
         let first = usize::from(number) * depth as usize;
         for _ in 0..released {
             if self.memos[first + port.tail as usize].held == Held::Body {
@@ -247,8 +279,7 @@ impl Sender {
             }
             port.tail = after(port.tail, depth);
         }
-        port.released = cursor;
-        Ok(())
+        port.released = port.released.wrapping_add(released);
     }
 
     /// Takes the bodies that came back, as far as this end may hold them.
@@ -338,7 +369,7 @@ pub(crate) fn after(index: u32, cycle: u32) -> u32 {
 
 /// Whether nobody reads a lent message any more, nor will.
 fn call_back(region: &Region, slot: usize) -> bool {
-    let taken = region.lent_state(slot).compare_exchange(
+    let taken = region.header(slot).lent_state().compare_exchange(
         lent::PUBLISHED,
         lent::REVOKED,
         Ordering::AcqRel,

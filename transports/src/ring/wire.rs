@@ -91,18 +91,48 @@ impl RingWire {
         self.stock.has_room()
     }
 
-    /// Sends a message that fits the header.
+    /// What a message on a port tells the peer of the other direction.
     #[inline]
-    fn send_inline(&mut self, key: Key, piece: RawSpan) -> Sent {
-        let Room::Slot(slot) = self.reserve(key, piece.len()) else { return Sent::Full };
-        slot.copy_from(piece);
-        self.commit(key, piece.len());
+    fn credit(&self, port: u16) -> u32 {
+        self.receiver.released(port)
+    }
+
+    fn send_any(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent {
+        let room = self.sender.has_room(key.port, &mut self.stock);
+        if !self.trust(room, false) {
+            return Sent::Full;
+        }
+        if let Some(ticket) = self.lend(key, pieces, may_lend) {
+            self.ringer.ring();
+            return Sent::Lent(ticket);
+        }
+        let bytes = pieces.iter().map(|piece| piece.len()).sum();
+        let Room::Slot(slot) = self.reserve(key, bytes) else { return Sent::Full };
+        let mut offset = 0;
+        for &piece in pieces {
+            slot.slice(offset, piece.len()).copy_from(piece);
+            offset += piece.len();
+        }
+        self.commit(key, bytes);
         Sent::Done
+    }
+
+    fn release_any(&mut self, port: u16) {
+        let mut released = self.receiver.release(port, &mut self.stock, false);
+        if matches!(released, Ok(false)) {
+            // What was sent long ago may have been released since: look before giving a warm body away.
+            let learnt = self.sender.refresh_all(&mut self.stock);
+            released = learnt.and_then(|()| self.receiver.release(port, &mut self.stock, true));
+        }
+        self.trust(released, false);
     }
 
     fn lend(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Option<Ticket> {
         match pieces {
-            &[span] if may_lend && self.lends => self.sender.lend(key, span, &mut self.stock),
+            &[span] if may_lend && self.lends => {
+                let credit = self.credit(key.port);
+                self.sender.lend(key, span, credit, &mut self.stock)
+            }
             _ => None,
         }
     }
@@ -126,7 +156,8 @@ impl Wire for RingWire {
 
     #[inline]
     fn commit(&mut self, key: Key, bytes: usize) {
-        self.sender.commit(key, bytes, &mut self.stock);
+        let credit = self.credit(key.port);
+        self.sender.commit(key, bytes, credit, &mut self.stock);
         self.ringer.ring();
     }
 
@@ -134,26 +165,12 @@ impl Wire for RingWire {
     fn send_from(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent {
         if let &[piece] = pieces
             && piece.len() <= INLINE_BYTES
+            && self.sender.send_inline(key, piece, self.receiver.released(key.port))
         {
-            return self.send_inline(key, piece);
-        }
-        let room = self.sender.has_room(key.port, &mut self.stock);
-        if !self.trust(room, false) {
-            return Sent::Full;
-        }
-        if let Some(ticket) = self.lend(key, pieces, may_lend) {
             self.ringer.ring();
-            return Sent::Lent(ticket);
+            return Sent::Done;
         }
-        let bytes = pieces.iter().map(|piece| piece.len()).sum();
-        let Room::Slot(slot) = self.reserve(key, bytes) else { return Sent::Full };
-        let mut offset = 0;
-        for &piece in pieces {
-            slot.slice(offset, piece.len()).copy_from(piece);
-            offset += piece.len();
-        }
-        self.commit(key, bytes);
-        Sent::Done
+        self.send_any(key, pieces, may_lend)
     }
 
     fn is_done(&mut self, ticket: Ticket) -> bool {
@@ -170,20 +187,19 @@ impl Wire for RingWire {
         let found = self.receiver.poll(key, bytes, &self.stock);
         match self.trust(found, Found::NotYet) {
             Found::NotYet => Arrival::NotYet,
-            Found::Here(shown) => Arrival::Here(self.show(shown, bytes)),
+            Found::Here(shown) => {
+                self.sender.learn(key.port, self.receiver.credit(key.port), &mut self.stock);
+                Arrival::Here(self.show(shown, bytes))
+            }
             Found::Differs(word, bytes) => Arrival::Differs { word, bytes },
         }
     }
 
     #[inline]
     fn release(&mut self, port: u16) {
-        let mut released = self.receiver.release(port, &mut self.stock, false);
-        if matches!(released, Ok(false)) {
-            // What was sent long ago may have been released since: look before giving a warm body away.
-            let learnt = self.sender.refresh_all(&mut self.stock);
-            released = learnt.and_then(|()| self.receiver.release(port, &mut self.stock, true));
+        if !self.receiver.release_inline(port) {
+            self.release_any(port);
         }
-        self.trust(released, false);
         self.ringer.ring();
     }
 
@@ -197,7 +213,8 @@ impl Wire for RingWire {
         if !is_theirs || !self.trust(room, false) || !self.make_stock_room() {
             return false;
         }
-        self.sender.pass_on(key, bytes, body, &mut self.stock);
+        let credit = self.credit(key.port);
+        self.sender.pass_on(key, bytes, body, credit, &mut self.stock);
         self.receiver.advance(from);
         self.ringer.ring();
         true

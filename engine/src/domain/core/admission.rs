@@ -121,6 +121,6 @@ impl Core {
 
 /// The hash of a call and all calls before it. Ranks whose calls differ anywhere differ in it from there on.
 #[inline]
-fn chained(before: u32, fingerprint: u32) -> u32 {
+pub(super) fn chained(before: u32, fingerprint: u32) -> u32 {
     (before.rotate_left(7) ^ fingerprint).wrapping_mul(0x9e37_79b1)
 }

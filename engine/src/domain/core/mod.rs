@@ -4,6 +4,7 @@
 mod admission;
 mod clock;
 mod failing;
+mod repeat;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,13 +94,15 @@ pub(crate) struct Core {
     unchecked: Option<u64>,
     /// Whether an operation occupies the window.
     occupied: [bool; WINDOWS as usize],
-    /// Executions that ended, the last one last: to be repeated, or for their allocations.
+    /// Executions that ended, to be repeated, or for their allocations; the oldest first.
     #[allow(clippy::vec_box, reason = "they are moved in and out, and are large")]
     spare: Vec<Box<Execution>>,
     /// The first failure; later operations fail with it.
     broken: Option<(u64, Failure)>,
     /// Whether a wire needs system calls to move bytes.
     has_sockets: bool,
+    /// As the core was put back, nothing was in flight, nothing had gone wrong, and nothing was recorded.
+    calm: bool,
 }
 
 impl Core {
@@ -123,6 +126,7 @@ impl Core {
             spare: Vec::new(),
             broken: None,
             has_sockets,
+            calm: false,
         }
     }
 
@@ -156,13 +160,6 @@ impl Core {
         let mut execution = self.spare.remove(0);
         execution.restart(call.clone(), number);
         execution
-    }
-
-    /// The latest of those that ended of which `is_same` says that it is to be made again.
-    #[inline]
-    pub fn repeat(&mut self, is_same: impl Fn(&Execution) -> bool) -> Option<Box<Execution>> {
-        let at = self.spare.iter().rposition(|execution| is_same(execution))?;
-        Some(self.spare.remove(at))
     }
 
     /// Takes note of an operation that has ended well. Of a call whose counts only their ranks know, peers may have sent more

@@ -1,0 +1,142 @@
+//! [`Short`]: a call of few nodes with one tile each, laid out so that carrying it out follows no references.
+
+use hcomm_planner::BufferKind;
+use hcomm_planner::plan::NodeId;
+
+use super::{Call, CallNode, CallSink, CallSource, Way};
+
+/// Sources, or sinks, that a short node has room for.
+pub const FEW: usize = 4;
+
+/// The nodes of a short call, at most 64, so that a word has a bit for each.
+#[derive(Debug)]
+pub struct Short {
+    /// The bits of all nodes.
+    pub all: u64,
+    /// By node of the plan.
+    pub nodes: Vec<ShortNode>,
+}
+
+/// One node, with all that it takes to carry it out.
+#[derive(Debug)]
+pub struct ShortNode {
+    /// The bit of the node before it on its lane.
+    pub lane_bit: u64,
+    /// The bits of the nodes that come before it.
+    pub dep_bits: u64,
+    /// Bytes of its message, and of every span.
+    pub bytes: usize,
+    /// How it is carried out.
+    pub way: ShortWay,
+}
+
+/// How a short node is carried out.
+#[derive(Debug)]
+pub enum ShortWay {
+    /// A local span goes to one peer.
+    Send(ShortPlace, ShortEnd),
+    /// Few sources are folded into few sinks.
+    Fold {
+        /// The first `source_count` of these, each with whether nothing has been folded into it.
+        sources: [(ShortPlace, bool); FEW],
+        /// How many there are.
+        source_count: usize,
+        /// The first `sink_count` of these.
+        sinks: [ShortPlace; FEW],
+        /// How many there are.
+        sink_count: usize,
+        /// The last contribution is in.
+        finish: bool,
+    },
+    /// As a node of any other call.
+    Long,
+}
+
+/// Where bytes lie.
+#[derive(Clone, Copy, Debug)]
+pub enum ShortPlace {
+    /// In a buffer, from this byte on.
+    Local(BufferKind, u64),
+    /// In a message.
+    Message(ShortEnd),
+}
+
+/// This rank's end of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortEnd {
+    /// The rank at the other end.
+    pub peer: u32,
+    /// The channel's index.
+    pub channel: u8,
+}
+
+impl Short {
+    /// The short form of a call that has one.
+    pub(super) fn of(call: &Call) -> Option<Short> {
+        let count = call.nodes.len() as u32;
+        if count > u64::BITS || call.nodes.iter().any(|node| node.trips != 1) {
+            return None;
+        }
+        let nodes = (0..count).map(|id| call.short_node(id)).collect();
+        Some(Short { all: u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0), nodes })
+    }
+}
+
+impl Call {
+    fn short_node(&self, id: NodeId) -> ShortNode {
+        let node = &self.nodes[id as usize];
+        let is_first = self.plan.lanes[node.lane as usize].nodes.start == id;
+        ShortNode {
+            lane_bit: if is_first { 0 } else { 1 << (id - 1) },
+            dep_bits: self.deps_of(node).iter().fold(0, |bits, dep| bits | 1 << dep),
+            bytes: node.bytes,
+            way: self.short_way(node),
+        }
+    }
+
+    fn short_way(&self, node: &CallNode) -> ShortWay {
+        let (sources, sinks) = (self.sources_of(node), self.sinks_of(node));
+        if node.per_span != 1 || sources.len().max(sinks.len()) > FEW {
+            return ShortWay::Long;
+        }
+        if node.way == Way::Send {
+            return match (self.short_source(&sources[0]), sinks.iter().map(|s| self.short_sink(s)).next()) {
+                ((place, _), Some(ShortPlace::Message(end))) if sinks.len() == 1 => {
+                    ShortWay::Send(place, end)
+                }
+                _ => ShortWay::Long,
+            };
+        }
+        let nowhere = ShortPlace::Local(BufferKind::Scratch, 0);
+        let (mut from, mut to) = ([(nowhere, false); FEW], [nowhere; FEW]);
+        from.iter_mut().zip(sources).for_each(|(place, source)| *place = self.short_source(source));
+        to.iter_mut().zip(sinks).for_each(|(place, sink)| *place = self.short_sink(sink));
+        ShortWay::Fold {
+            sources: from,
+            source_count: sources.len(),
+            sinks: to,
+            sink_count: sinks.len(),
+            finish: node.finish,
+        }
+    }
+
+    fn short_source(&self, source: &CallSource) -> (ShortPlace, bool) {
+        match *source {
+            CallSource::Span { buffer, extents, first } => {
+                (ShortPlace::Local(buffer, self.extents[extents as usize].start), first)
+            }
+            CallSource::Message { peer, channel, first } => {
+                (ShortPlace::Message(ShortEnd { peer, channel }), first)
+            }
+        }
+    }
+
+    fn short_sink(&self, sink: &CallSink) -> ShortPlace {
+        match *sink {
+            CallSink::Span { buffer, extents } => {
+                ShortPlace::Local(buffer, self.extents[extents as usize].start)
+            }
+            CallSink::Message { peer, channel } => ShortPlace::Message(ShortEnd { peer, channel }),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Repetition: a call that was made before and has ended is made again, with the execution that it had, while nothing else goes on.
+//!
+//! What has to be looked at for other calls, and cannot change while nobody else holds the core, is worked out once: whether
+//! the core is *calm*, as it is put back.
+
+use super::Core;
+use super::admission::chained;
+use crate::bindings::Spans;
+use crate::call::{Call, Outline};
+use crate::execution::{Execution, Progress};
+
+impl Core {
+    /// Whether nothing is in flight, nothing has gone wrong, and nothing is recorded.
+    #[inline]
+    pub fn is_calm(&self) -> bool {
+        self.calm
+    }
+
+    /// Works out whether the core is calm; to be called as it is put back.
+    pub fn note_calm(&mut self) {
+        let is_clean = self.broken.is_none() && self.unchecked.is_none() && !self.peers.has_refusals();
+        self.calm = is_clean && self.is_idle() && !self.recorder.is_on();
+    }
+
+    /// The place among those that ended of an execution of a call.
+    #[inline]
+    pub fn find_ended(&self, outline: &Outline) -> Option<usize> {
+        self.spare.iter().position(|execution| execution.call().outline.as_ref() == Some(outline))
+    }
+
+    /// The call of one that ended.
+    #[inline]
+    pub fn ended_call(&self, at: usize) -> &Call {
+        self.spare[at].call()
+    }
+
+    /// Takes out one that ended.
+    pub fn take_ended(&mut self, at: usize) -> Box<Execution> {
+        self.spare.remove(at)
+    }
+
+    /// Makes one that ended an operation again, and admits it. Returns whether it is its turn; else it is not admitted.
+    #[inline]
+    pub fn repeat(&mut self, at: usize, number: u64, spans: &Spans) -> bool {
+        let execution = &mut self.spare[at];
+        execution.repeat(number);
+        execution.bind(spans);
+        if self.next != number {
+            return false;
+        }
+        self.next = number + 1;
+        self.chain = chained(self.chain, execution.call().fingerprint);
+        execution.follow(self.chain);
+        true
+    }
+
+    /// Advances one that is repeated.
+    #[inline]
+    pub fn advance_again(&mut self, at: usize) -> Progress {
+        if self.has_sockets {
+            self.move_sockets();
+        }
+        self.spare[at].advance(&mut self.endpoint.wires, &mut ())
+    }
+}

@@ -1,0 +1,118 @@
+//! Carries out the nodes of a short call: without lists, in one piece each.
+
+use hcomm_ops::{Operand, Rank, RawSpan};
+use hcomm_planner::plan::NodeId;
+use hcomm_transports::{Arrival, Room, Sent, Wire};
+
+use super::attempt::{Attempt, Hands};
+use super::state::Lent;
+use crate::call::{FEW, ShortEnd, ShortNode, ShortPlace, ShortWay};
+
+impl Hands<'_> {
+    /// Carries out a node of a short call. What is out of the ordinary goes the long way.
+    #[inline]
+    pub fn attempt_short(&mut self, id: NodeId, node: &ShortNode) -> Attempt {
+        let attempt = match &node.way {
+            _ if self.memory.is_split() => None,
+            ShortWay::Send(place, end) => self.send_short(id, node, *place, *end),
+            ShortWay::Fold { sources, source_count, sinks, sink_count, finish } => {
+                self.fold_short(node, &sources[..*source_count], &sinks[..*sink_count], *finish)
+            }
+            ShortWay::Long => None,
+        };
+        attempt.unwrap_or_else(|| self.attempt_long(id))
+    }
+
+    /// As a node of any other call.
+    #[inline(never)]
+    fn attempt_long(&mut self, id: NodeId) -> Attempt {
+        self.attempt(id, 0)
+    }
+
+    /// `None` where there is nothing to send from, or nobody to send to.
+    #[inline]
+    fn send_short(
+        &mut self,
+        id: NodeId,
+        node: &ShortNode,
+        place: ShortPlace,
+        end: ShortEnd,
+    ) -> Option<Attempt> {
+        let ShortPlace::Local(buffer, start) = place else { return None };
+        let (peer, key) = (end.peer as Rank, self.key(end.channel));
+        let piece = self.memory.slice(buffer, start, node.bytes);
+        match self.wires[peer].as_mut()?.send_from(key, &[piece], !self.call.plan.buffered) {
+            Sent::Done => {}
+            Sent::Lent(ticket) => self.unsettled.lent.push(Lent { node: id, tile: 0, peer, ticket }),
+            Sent::Full => return Some(Attempt::Waits),
+        }
+        Some(Attempt::Issued(node.bytes))
+    }
+
+    /// `None` where another call's message has come.
+    #[inline]
+    fn fold_short(
+        &mut self,
+        node: &ShortNode,
+        sources: &[(ShortPlace, bool)],
+        sinks: &[ShortPlace],
+        finish: bool,
+    ) -> Option<Attempt> {
+        let mut operands = [Operand { span: RawSpan::empty(), first: false }; FEW];
+        let mut targets = [RawSpan::empty(); FEW];
+        for (operand, (place, first)) in operands.iter_mut().zip(sources) {
+            let span = match *place {
+                ShortPlace::Local(buffer, start) => self.memory.slice(buffer, start, node.bytes),
+                ShortPlace::Message(end) => match self.poll(end, node.bytes) {
+                    Arrival::Here(span) => span,
+                    Arrival::NotYet => return Some(Attempt::Waits),
+                    Arrival::Landed | Arrival::Differs { .. } => return None,
+                },
+            };
+            *operand = Operand { span, first: *first };
+        }
+        for (target, place) in targets.iter_mut().zip(sinks) {
+            *target = match *place {
+                ShortPlace::Local(buffer, start) => self.memory.slice(buffer, start, node.bytes),
+                ShortPlace::Message(end) => match self.reserve(end, node.bytes) {
+                    Room::Slot(slot) => slot.slice(0, node.bytes),
+                    Room::Full => return Some(Attempt::Waits),
+                },
+            };
+        }
+        self.call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], finish);
+        for place in sinks {
+            self.commit(place, node.bytes);
+        }
+        for (place, _) in sources {
+            self.release(place);
+        }
+        Some(Attempt::Issued(node.bytes))
+    }
+
+    #[inline]
+    fn poll(&mut self, end: ShortEnd, bytes: usize) -> Arrival {
+        let key = self.key(end.channel);
+        self.wires[end.peer as Rank].as_mut().map_or(Arrival::NotYet, |wire| wire.poll(key, bytes))
+    }
+
+    #[inline]
+    fn reserve(&mut self, end: ShortEnd, bytes: usize) -> Room {
+        let key = self.key(end.channel);
+        self.wires[end.peer as Rank].as_mut().map_or(Room::Full, |wire| wire.reserve(key, bytes))
+    }
+
+    #[inline]
+    fn commit(&mut self, place: &ShortPlace, bytes: usize) {
+        let ShortPlace::Message(end) = *place else { return };
+        let key = self.key(end.channel);
+        self.wires[end.peer as Rank].iter_mut().for_each(|wire| wire.commit(key, bytes));
+    }
+
+    #[inline]
+    fn release(&mut self, place: &ShortPlace) {
+        let ShortPlace::Message(end) = *place else { return };
+        let port = self.key(end.channel).port;
+        self.wires[end.peer as Rank].iter_mut().for_each(|wire| wire.release(port));
+    }
+}
