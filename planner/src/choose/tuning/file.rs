@@ -1,14 +1,12 @@
 //! The text of a tuning file (TOML): what it may say, and how it is read. `write` writes it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
-use hcomm_ops::Bytes;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
+use super::size::Size;
 use super::{
     Condition, Curve, FitError, LinkKind, LinkTuning, Machine, Made, Measured, TunedPin, Tuning, defaults,
 };
@@ -85,39 +83,6 @@ struct PinFile {
     to: Option<Spanned<Size>>,
     world: Option<usize>,
     communicator: Option<String>,
-}
-
-/// A size: a number of bytes, or a text as in settings, such as `64KB`.
-#[derive(Clone, Copy)]
-struct Size(u64);
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
-        from.deserialize_any(SizeVisitor)
-    }
-}
-
-struct SizeVisitor;
-
-impl Visitor<'_> for SizeVisitor {
-    type Value = Size;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of bytes, or a size such as '64KB'")
-    }
-
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
-        Ok(Size(bytes))
-    }
-
-    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
-        let unfit = |_| E::invalid_value(de::Unexpected::Signed(bytes), &self);
-        u64::try_from(bytes).map(Size).map_err(unfit)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-        text.parse().map(|Bytes(bytes)| Size(bytes)).map_err(E::custom)
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -345,14 +310,6 @@ mod tests {
         let text = tuning().to_text();
         assert_eq!(Tuning::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}")), tuning());
         assert_eq!(Tuning::parse("format = 1\n"), Ok(Tuning::default()));
-    }
-
-    #[test]
-    fn sizes_of_pins_may_have_units() {
-        let text = tuning().to_text().replace("from = 4096", "from = '4KiB'");
-        let text = text.replace("to = 1048576", "to = \"1M\"");
-        assert!(text.contains("4KiB") && text.contains("1M"), "{text}");
-        assert_eq!(Tuning::parse(&text), Ok(tuning()));
     }
 
     #[test]
