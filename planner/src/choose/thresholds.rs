@@ -29,7 +29,7 @@ pub struct Threshold {
 }
 
 /// By how much less another must take, somewhere in the range of sizes where it is the best, to follow the one before it.
-pub const MARGIN: f64 = 0.03;
+pub const MARGIN: f64 = 0.05;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
