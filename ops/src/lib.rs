@@ -9,6 +9,7 @@ pub mod kernel;
 pub mod op;
 pub mod quantity;
 pub mod span;
+pub mod stream;
 
 pub use buffer::{Element, StableBuffer};
 pub use bytes::Bytes;
@@ -16,6 +17,7 @@ pub use dtype::DType;
 pub use kernel::{Kernel, Level, Operand, UnsupportedReduction};
 pub use op::{Factor, ReduceOp};
 pub use span::RawSpan;
+pub use stream::{last_level_cache_bytes, stream};
 
 /// A process (or thread) that takes part in a communicator: 0 up to, not including, the world size.
 pub type Rank = usize;

@@ -133,6 +133,11 @@ pub struct Call {
     pub fingerprint: u32,
     /// Whether reading a `first` source scales it.
     pub scales: bool,
+    /// Whether results are so long that they are stored past the caches.
+    pub streams: bool,
+    /// Whether peers of the same process may read what is sent where it lies. Memory that a peer has read is slow to write
+    /// again while caches hold it, so only what is too long for them is lent.
+    pub lends: bool,
     /// Bytes of the input; `None` where the rank gives none.
     pub input_bytes: Option<u64>,
     /// Bytes of the output; `None` where the rank gets none.

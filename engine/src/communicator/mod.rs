@@ -124,22 +124,23 @@ impl Communicator {
         &self.inner.facts.agreed.name
     }
 
-    /// Why a call of this request gets the algorithm it gets, and what the others would take.
+    /// Why a call of this request through this handle gets the algorithm it gets, and what the others would take.
     ///
     /// # Errors
     /// Where the request is malformed or no algorithm supports it.
     pub fn explain(&self, request: &Request) -> Result<String, Refused> {
         let planner = self.planner();
-        Ok(hcomm_planner::explain(request, planner.topology(), planner.choice())?)
+        let request = self.as_asked(request.clone());
+        Ok(hcomm_planner::explain(&request, planner.topology(), planner.choice())?)
     }
 
-    /// The plan that a call of this request will run on this rank.
+    /// The plan that a call of this request through this handle will run on this rank.
     ///
     /// # Errors
     /// Where the request is malformed or no algorithm supports it.
     pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
         request.check(self.inner.world)?;
-        self.inner.cache.plan(request)
+        self.inner.cache.plan(&self.as_asked(request.clone()))
     }
 
     /// Runs a plan (one's own, an imported one, or `plan`'s) on buffers; all ranks submit theirs as the same call. The element
@@ -242,6 +243,16 @@ impl Communicator {
         collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic)
     }
 
+    /// A request with what this handle asks of its calls, where the request itself does not say.
+    fn as_asked(&self, mut request: Request) -> Request {
+        request.deterministic |= self.is_deterministic(request.collective);
+        if let Some(pins) = self.options.pins.as_ref().filter(|_| request.algorithm.is_none()) {
+            let bytes = request.full_bytes(self.inner.world).unwrap_or(0);
+            request.algorithm = pins.of(request.collective, bytes).cloned();
+        }
+        request
+    }
+
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
         match self.prepare(ask, &mut buffers) {
@@ -285,12 +296,8 @@ impl Communicator {
             None => Counts::Even(even_count(ask.collective, &spans, dtype, world)?),
         };
         let Ask { collective, op, root, .. } = *ask;
-        let deterministic = self.is_deterministic(collective);
-        let mut request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic };
-        if let Some(pins) = &self.options.pins {
-            let bytes = request.full_bytes(world).unwrap_or(0);
-            request.algorithm = pins.of(collective, bytes).cloned();
-        }
+        let request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic: false };
+        let request = self.as_asked(request);
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))

@@ -41,7 +41,7 @@ impl Hands<'_> {
         let ShortPlace::Local(buffer, start) = place else { return None };
         let (peer, key) = (end.peer as Rank, self.key(end.channel));
         let piece = self.memory.slice(buffer, start, node.bytes);
-        match self.wires[peer].as_mut()?.send_from(key, &[piece], !self.call.plan.buffered) {
+        match self.wires[peer].as_mut()?.send_from(key, &[piece], self.call.lends) {
             Sent::Done => {}
             Sent::Lent(ticket) => self.unsettled.lent.push(Lent { node: id, tile: 0, peer, ticket }),
             Sent::Full => return Some(Attempt::Waits),

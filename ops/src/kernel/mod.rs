@@ -92,6 +92,13 @@ impl Kernel {
         Ok(Kernel { entry, params })
     }
 
+    /// Whether a fold of these is a copy.
+    #[inline]
+    pub fn copies(&self, operands: &[Operand], finish: bool) -> bool {
+        let [only] = operands else { return false };
+        !(self.entry.scales && only.first || self.entry.finishes && finish)
+    }
+
     /// Folds `operands` left to right in the accumulate type, divides by the world size where `finish` is set and
     /// the reduction is an integer average, rounds once, and stores the result in every sink.
     ///
@@ -107,8 +114,7 @@ impl Kernel {
         let len = head.span.len();
         let fits = operands.iter().all(|o| o.span.len() == len) && sinks.iter().all(|s| s.len() == len);
         assert!(fits, "all spans of a fold have the {len} bytes of the first operand");
-        let scale = self.entry.scales && head.first;
-        if operands.len() == 1 && !scale && !(self.entry.finishes && finish) {
+        if self.copies(operands, finish) {
             return copy(head.span, sinks);
         }
         let _rounding = self.entry.floats.then(FixedRounding::enter);
