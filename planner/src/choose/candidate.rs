@@ -104,10 +104,15 @@ pub struct AlgorithmName {
 
 /// A text that names no algorithm, or not as an [`AlgorithmName`] does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown algorithm '{name}'; expected one of {names}", names = ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "))]
-pub struct UnknownAlgorithm {
-    /// The text, or the name within it.
-    pub name: String,
+pub enum UnknownAlgorithm {
+    /// A name that there is not.
+    #[error("unknown algorithm '{0}'; expected one of {names}", names = ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "))]
+    Name(String),
+    /// Something after the name that cannot be read.
+    #[error(
+        "'{0}' names no algorithm; expected NAME or NAME(INNER,OUTER), then :CHANNELS and /TILE (at least {LEAST_TILE_BYTES} bytes) where wanted, such as 'hierarchical(direct,ring)' or 'multi_ring:4/16KiB'"
+    )]
+    Form(String),
 }
 
 impl AlgorithmName {
@@ -116,8 +121,8 @@ impl AlgorithmName {
     /// # Errors
     /// Where it names an algorithm that there is not, or something after the name cannot be read.
     pub fn parse(pin: &str) -> Result<AlgorithmName, UnknownAlgorithm> {
-        let unknown = |name: &str| UnknownAlgorithm { name: name.to_owned() };
-        let words = Words::cut(pin).ok_or_else(|| unknown(pin))?;
+        let words = Words::cut(pin).ok_or_else(|| UnknownAlgorithm::Form(pin.to_owned()))?;
+        let unknown = |name: &str| UnknownAlgorithm::Name(name.to_owned());
         let named = |name: &str| Algorithm::named(name).ok_or_else(|| unknown(name));
         let pair = match words.pair {
             Some((first, second)) => Some(Pair { first: named(first)?.name, second: named(second)?.name }),
@@ -221,18 +226,23 @@ mod tests {
 
     #[test]
     fn texts_that_name_nothing_are_refused() {
-        for (pin, name) in [
-            ("rung", "rung"),
-            ("ring:many", "ring:many"),
-            ("ring/1", "ring/1"),
-            ("ring/18446744073709551615KiB", "ring/18446744073709551615KiB"),
-            ("hierarchical(ring", "hierarchical(ring"),
-            ("hierarchical(ring,rung)", "rung"),
-            ("", ""),
+        for (pin, name) in [("rung", "rung"), ("hierarchical(ring,rung)", "rung"), ("", "")] {
+            let refused = AlgorithmName::parse(pin).expect_err(pin);
+            assert_eq!(refused, UnknownAlgorithm::Name(name.to_owned()));
+            assert!(refused.to_string().contains("expected one of one_shot, "), "{refused}");
+        }
+        for pin in [
+            "ring:many",
+            "ring/1",
+            "ring/18446744073709551615KiB",
+            "hierarchical(ring)",
+            "hierarchical(ring",
+            "hierarchical(ring,ring",
         ] {
             let refused = AlgorithmName::parse(pin).expect_err(pin);
-            assert_eq!(refused.name, name);
-            assert!(refused.to_string().contains("expected one of one_shot, "), "{refused}");
+            assert_eq!(refused, UnknownAlgorithm::Form(pin.to_owned()));
+            let form = format!("'{pin}' names no algorithm; expected NAME or NAME(INNER,OUTER), then ");
+            assert!(refused.to_string().starts_with(&form), "{refused}");
         }
     }
 }
