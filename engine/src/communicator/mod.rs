@@ -443,5 +443,5 @@ fn unsupported(lane: LaneKind) -> Option<Refused> {
         LaneKind::QueuePair { .. } => "RDMA",
         _ => return None,
     };
-    Some(Refused::Lane { lane: format!("{lane:?}"), needs })
+    Some(Refused::Lane { lane: format!("{lane}"), needs })
 }
