@@ -41,6 +41,10 @@ try {
     }
   };
   const graph = document.getElementById("graph"), times = document.getElementById("times");
+  const painted = () => graph.querySelector("canvas")?.toDataURL();
+  const opened = painted();
+  document.querySelector("button[data-do=fit]").click();
+  said.opens = opened === painted() ? "fitted" : "cut off";
   for (const section of [graph, times]) {
     const box = section.getBoundingClientRect();
     const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
@@ -159,6 +163,7 @@ fn check_answers(name: &str, folder: &Path, page: &Path) {
     fs::write(&copy, driven).expect("it can be written");
     let dom = browse(folder, &copy, &["--dump-dom"]);
     assert_eq!(said(&dom, "error"), None, "{name}");
+    assert_eq!(said(&dom, "opens").as_deref(), Some("fitted"), "{name}");
     println!("{name}: {} ms a frame, the slowest {}", number(&dom, "mean"), number(&dom, "slowest"));
     assert!(number(&dom, "slowest") <= 10.0 * FRAME_MS, "{name}: a frame of {}", number(&dom, "slowest"));
     for place in ["on-graph", "on-times"] {
@@ -188,6 +193,11 @@ fn a_tree_of_eight() {
 #[test]
 fn ten_thousand_nodes() {
     check("large", &["all_reduce", "-n", "71", "--algorithm", "ring", "--bytes", "71MB"], 10_082);
+}
+
+#[test]
+fn tall_times_leave_the_graph_less_room() {
+    check("tall", &["all_reduce", "-n", "50", "--algorithm", "multi_ring:2", "--bytes", "8M"], 10_000);
 }
 
 #[test]

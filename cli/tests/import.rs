@@ -182,6 +182,27 @@ fn what_is_no_plan_is_said_in_a_line() {
     fs::write(&cut, whole.replacen("\"rrcs\"", "\"rrs\"", 1)).expect("the target folder can be written");
     assert!(refused(&["import", &cut], 1).contains(": the plan fails its proof: output chunk 1 of rank 0"));
     fs::write(&cut, "digraph").expect("the target folder can be written");
-    assert!(refused(&["import", &cut], 1).contains("expected one of MSCCL XML, "));
+    assert!(refused(&["import", &cut], 1).contains("expected MSCCL XML (XML), MSCCL++ JSON "));
     assert!(refused(&["import"], 2).starts_with("hcomm: missing <FILE>"));
+}
+
+#[test]
+fn drawings_show_a_size_at_which_every_chunk_has_bytes() {
+    let path = made("drawn.svg");
+    printed(&["import", &file("all_reduce_pairs_3.xml"), "--svg", &path]);
+    let drawn = fs::read_to_string(&path).expect("a picture");
+    assert!(drawn.contains("sum of i64, 64 KiB in tiles"), "the most that it is for: {drawn}");
+    assert!(!drawn.contains(">0 B in"), "{drawn}");
+    printed(&["import", &file("all_to_all_swap_2.xml"), "--svg", &path]);
+    let drawn = fs::read_to_string(&path).expect("a picture");
+    assert!(drawn.contains("i64, 1 MiB in tiles"), "{drawn}");
+    printed(&["import", &file("all_to_all_swap_2.xml"), "--svg", &path, "--bytes", "4KiB"]);
+    assert!(fs::read_to_string(&path).expect("a picture").contains("i64, 4 KiB in tiles"));
+}
+
+#[test]
+fn bytes_that_fill_no_element_are_said_to_be_left_out() {
+    let said = printed(&["import", &file("gather_2.xml"), "--run", "--bytes", "40,64"]);
+    assert!(said.contains("\nran        32 bytes (whole elements of 40) "), "{said}");
+    assert!(said.contains("\nran        64 bytes out of place in "), "{said}");
 }

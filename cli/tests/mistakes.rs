@@ -31,7 +31,7 @@ fn a_mistake_is_one_line_and_code_2() {
         ),
         (
             &["plan", "all_reduce", "-n", "2", "--algorithm", "ring:4294967297"],
-            "no number of channels in 'ring:4294967297'; expected 1 to 32 after the :",
+            "'ring:4294967297' names no algorithm; expected NAME or NAME(INNER,OUTER), then :CHANNELS",
         ),
         (&["doctor", "--yaml"], "unexpected argument '--yaml' found"),
         (&["doctor", "now"], "unexpected argument 'now' found"),

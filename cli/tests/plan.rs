@@ -367,3 +367,35 @@ fn mistakes_are_one_line_and_their_code() {
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn a_picture_says_both_predicted_times() {
+    let path = file("both.svg");
+    let svg = path.to_str().expect("a plain path");
+    let said =
+        printed(&["all_reduce", "-n", "8", "--hosts", "2", "--bytes", "1MB", "--explain", "--svg", svg]);
+    let row = said.lines().find(|line| line.contains("  chosen: ")).expect("the chosen one's row");
+    let in_table = row.split_whitespace().nth(1).expect("its predicted time");
+    let drawn = fs::read_to_string(&path).expect("it was written");
+    assert!(drawn.contains(&format!(" message by message ({in_table} µs by the choice's model)")), "{drawn}");
+}
+
+#[test]
+fn only_what_is_folded_is_said_to_be_in_order() {
+    let is_said = |args: &[&str]| printed(args).contains("; folded in rank order at once");
+    assert!(is_said(&["all_reduce", "-n", "3", "--algorithm", "one_shot"]));
+    for collective in ["barrier", "all_gather", "scatter", "all_to_all"] {
+        assert!(!is_said(&[collective, "-n", "3"]), "{collective}");
+    }
+    assert!(!is_said(&["all_reduce", "-n", "1"]));
+}
+
+#[test]
+fn any_number_of_rings_from_2_to_8() {
+    let said = printed(&["all_reduce", "-n", "5", "--algorithm", "multi_ring:3"]);
+    assert!(said.contains("\nalgorithm  multi_ring, asked for: ") && said.contains("\nverified: "), "{said}");
+    let output = hcomm(&["all_reduce", "-n", "5", "--algorithm", "multi_ring:9"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("it runs over 2 to 8 channels, not 9"), "{said}");
+}

@@ -98,6 +98,19 @@ fn a_check_is_summed_up_for_people() {
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", text(&output.stderr));
     assert!(said.starts_with(&format!("choices by {file}\n\ntcp, 2 ranks: mean regret ")), "{said}");
     assert!(said.contains("; 9 calls took "), "{said}");
+    assert!(text(&output.stderr).starts_with(&format!("checks the choices by {file}\nabout ")));
+}
+
+#[test]
+fn a_check_without_a_file_says_first_that_there_is_none() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hcomm"))
+        .args(["tune", "--check", "--worlds", "tcp:2", "--sizes", "1KiB", "--seconds", "1"])
+        .env("HCOMM_TUNING", "off")
+        .output()
+        .expect("hcomm starts");
+    let said = text(&output.stderr);
+    let first = "checks the choices by defaults, hcomm's built-in figures: no tuning file counts here\n";
+    assert!(said.starts_with(first), "{said}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! [`Operation`]: what the submitter and the driver share of one operation: its outcome, its waker, its urgency.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::error::{Failure, Refused};
 /// Shared between a `Work` and the communicator's core.
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
-    done: AtomicBool,
+    /// [`RUNNING`], [`WELL`] or [`FAILED`].
+    state: AtomicU8,
     priority: AtomicI32,
     /// Nanoseconds; 0: the communicator's.
     deadline_ns: AtomicU64,
@@ -23,6 +24,10 @@ pub(crate) struct Operation {
     span: Option<tracing::Span>,
     ending: Mutex<Ending>,
 }
+
+const RUNNING: u8 = 0;
+const WELL: u8 = 1;
+const FAILED: u8 = 2;
 
 #[derive(Default)]
 struct Ending {
@@ -54,15 +59,29 @@ impl Operation {
     }
 
     pub fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) != RUNNING
+    }
+
+    /// Makes one that has ended a new one, for its allocation.
+    pub fn renew(&mut self) {
+        let Ending { outcome, waker, followers, orphan } =
+            self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
+        (*outcome, *waker, *orphan) = (None, None, None);
+        followers.clear();
+        *self.state.get_mut() = RUNNING;
+        *self.priority.get_mut() = 0;
+        *self.deadline_ns.get_mut() = 0;
+        *self.received.get_mut() = 0;
+        self.span = None;
     }
 
     /// How it ended; `None` while it runs.
     pub fn outcome(&self) -> Option<Result<(), Failure>> {
-        if !self.is_done() {
-            return None;
+        match self.state.load(Ordering::Acquire) {
+            RUNNING => None,
+            WELL => Some(Ok(())),
+            _ => self.ending().outcome.clone(),
         }
-        self.ending().outcome.clone()
     }
 
     /// Ends it: frees orphaned buffers and wakes who awaits it.
@@ -71,8 +90,9 @@ impl Operation {
         tracing::trace!(failed = outcome.is_err(), "operation ended");
         let (waker, followers, orphan) = {
             let mut ending = self.ending();
+            let state = if outcome.is_ok() { WELL } else { FAILED };
             ending.outcome = Some(outcome);
-            self.done.store(true, Ordering::Release);
+            self.state.store(state, Ordering::Release);
             (ending.waker.take(), std::mem::take(&mut ending.followers), ending.orphan.take())
         };
         followers.iter().for_each(Ringer::ring);

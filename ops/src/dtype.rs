@@ -75,6 +75,16 @@ impl DType {
         }
     }
 
+    /// Whether it is a float, or made of them: sums and products of such are rounded.
+    pub const fn rounds(self) -> bool {
+        match self {
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::F8E4M3 | DType::F8E5M2 => true,
+            DType::Complex64 | DType::Complex128 => true,
+            DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::Bool => false,
+            DType::I32 | DType::U32 | DType::I64 | DType::U64 => false,
+        }
+    }
+
     /// The name used on the command line, in errors and in drawings, such as `bf16`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,15 +1,18 @@
-//! Words and arithmetic: [`Rank`], [`DType`], [`ReduceOp`], [`RawSpan`], [`StableBuffer`] and the kernels
+//! Words and arithmetic: [`Rank`], [`DType`], [`ReduceOp`], [`Bytes`], [`RawSpan`], [`StableBuffer`] and the kernels
 //! that fold spans together. Everything that touches a user's bytes is in this crate; planner and engine
 //! hold spans but contain no unsafe code.
 
 pub mod buffer;
+pub mod bytes;
 pub mod dtype;
 pub mod kernel;
 pub mod op;
+pub mod quantity;
 pub mod span;
 pub mod stream;
 
 pub use buffer::{Element, StableBuffer};
+pub use bytes::Bytes;
 pub use dtype::DType;
 pub use kernel::{Kernel, Level, Operand, UnsupportedReduction};
 pub use op::{Factor, ReduceOp};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
+use crate::DType;
+
 /// How contributions are combined, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
@@ -84,6 +86,17 @@ impl ReduceOp {
             ReduceOp::LogicalOr => "lor",
             ReduceOp::LogicalXor => "lxor",
             ReduceOp::PreMulSum(_) => "premulsum",
+        }
+    }
+
+    /// Whether the result has the same bits in whatever order and groups the contributions are folded, and stored in
+    /// between: what only selects among them or their bits rounds nothing, and integers and bool wrap.
+    pub const fn is_exact(self, dtype: DType) -> bool {
+        match self {
+            ReduceOp::Sum | ReduceOp::Product | ReduceOp::Average | ReduceOp::PreMulSum(_) => !dtype.rounds(),
+            ReduceOp::Min | ReduceOp::Max => true,
+            ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor => true,
+            ReduceOp::LogicalAnd | ReduceOp::LogicalOr | ReduceOp::LogicalXor => true,
         }
     }
 }

@@ -226,6 +226,30 @@ mod tests {
     }
 
     #[test]
+    fn deterministic_is_refused_for_its_true_reason_and_only_where_order_counts() {
+        let by = |name: &str, dtype, op| {
+            let asked = Request { op, ..request(Collective::AllReduce, dtype) }.deterministic();
+            compiled(&asked.with_algorithm(name), 8).map(|_| ()).map_err(|error| error.to_string())
+        };
+        for (dtype, op) in [
+            (DType::I32, ReduceOp::Sum),
+            (DType::Bool, ReduceOp::LogicalXor),
+            (DType::F32, ReduceOp::Max),
+            (DType::F8E4M3, ReduceOp::Min),
+        ] {
+            assert_eq!(by("ring", dtype, op), Ok(()), "{op} of {dtype}");
+        }
+        let refused = |name, dtype, words: &str| {
+            let text = by(name, dtype, ReduceOp::Sum).expect_err(words);
+            assert!(text.contains(words), "{text:?} lacks {words:?}");
+        };
+        let hops = "it rounds an element to bf16 7 times, and deterministic allows once";
+        refused("chain", DType::BF16, hops);
+        refused("ring", DType::BF16, "it does not fold in rank order, as deterministic asks");
+        refused("ring", DType::F32, "it does not fold in rank order, as deterministic asks");
+    }
+
+    #[test]
     fn ids_tell_plans_apart() {
         let mut ids = Vec::new();
         for world in [2, 3, 4] {

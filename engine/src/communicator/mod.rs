@@ -19,6 +19,7 @@ pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -130,7 +131,7 @@ impl Communicator {
     /// Where the request is malformed or no algorithm supports it.
     pub fn explain(&self, request: &Request) -> Result<String, Refused> {
         let planner = self.planner();
-        let request = self.as_asked(request.clone());
+        let request = self.as_asked(request);
         Ok(hcomm_planner::explain(&request, planner.topology(), planner.choice())?)
     }
 
@@ -140,7 +141,7 @@ impl Communicator {
     /// Where the request is malformed or no algorithm supports it.
     pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
         request.check(self.inner.world)?;
-        self.inner.cache.plan(&self.as_asked(request.clone()))
+        self.inner.cache.plan(&self.as_asked(request))
     }
 
     /// Runs a plan (one's own, an imported one, or `plan`'s) on buffers; all ranks submit theirs as the same call. The element
@@ -222,19 +223,33 @@ impl Communicator {
     /// up or checked again.
     #[inline]
     fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
+        let (outline, spans) = self.outline(ask, buffers)?;
+        self.inner.domain.run_again(&outline, &spans).map(|outcome| outcome.map_err(Error::Failed))
+    }
+
+    /// The same without waiting.
+    #[inline]
+    fn start_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Arc<Operation>, u64)> {
+        let (outline, spans) = self.outline(ask, buffers).filter(|_| buffers.claims().is_empty())?;
+        self.inner.domain.start_again(&outline, &spans)
+    }
+
+    /// What it takes to make a call again, and its buffers' bytes; nothing where more has to be looked at.
+    #[inline]
+    fn outline<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Outline, Spans)> {
         let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();
         // Whoever traces gets a span, which is opened where the call has been looked up.
         if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
-        let Inner { rank, world, domain, .. } = &*self.inner;
+        let Inner { rank, world, .. } = &*self.inner;
         let Ask { collective, op, root, .. } = *ask;
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
         let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
         let deterministic = self.is_deterministic(collective);
         let (input_bytes, output_bytes) = (spans.input_bytes(), spans.output_bytes());
         let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
-        domain.run_again(&outline, &spans).map(|outcome| outcome.map_err(Error::Failed))
+        Some((outline, spans))
     }
 
     /// Whether a call through this handle is to be folded in rank order.
@@ -244,17 +259,23 @@ impl Communicator {
     }
 
     /// A request with what this handle asks of its calls, where the request itself does not say.
-    fn as_asked(&self, mut request: Request) -> Request {
-        request.deterministic |= self.is_deterministic(request.collective);
+    fn as_asked<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
+        let mut asked = Cow::Borrowed(request);
+        if !request.deterministic && self.is_deterministic(request.collective) {
+            asked.to_mut().deterministic = true;
+        }
         if let Some(pins) = self.options.pins.as_ref().filter(|_| request.algorithm.is_none()) {
             let bytes = request.full_bytes(self.inner.world).unwrap_or(0);
-            request.algorithm = pins.of(request.collective, bytes).cloned();
+            asked.to_mut().algorithm = pins.of(request.collective, bytes).cloned();
         }
-        request
+        asked
     }
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
+        if let Some((operation, number)) = self.start_again(ask, &mut buffers) {
+            return Pending::running(self.inner.domain.clone(), operation, number, buffers);
+        }
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) => self.launch(&call, &spans, buffers),
             Err(refused) => {
@@ -297,7 +318,7 @@ impl Communicator {
         };
         let Ask { collective, op, root, .. } = *ask;
         let request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic: false };
-        let request = self.as_asked(request);
+        let request = self.as_asked(&request).into_owned();
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))
@@ -429,5 +450,5 @@ fn unsupported(lane: LaneKind) -> Option<Refused> {
         LaneKind::QueuePair { .. } => "RDMA",
         _ => return None,
     };
-    Some(Refused::Lane { lane: format!("{lane:?}"), needs })
+    Some(Refused::Lane { lane: format!("{lane}"), needs })
 }

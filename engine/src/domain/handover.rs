@@ -8,6 +8,7 @@
 //! | `held` | who has locked `core`, before it unlocks and after it has locked | a hint for those who do not want the lock |
 //! | `work_left` | who has locked `core` | operations remain in the core as it was put back |
 //! | `pending` | who posts (true), the driver (false) | something was put into the inbox since it was last emptied |
+//! | `turns` | who has locked `core` | how often it was taken |
 //! | `waiting` | waiters, with the monitor locked | threads in `wait` |
 //! | monitor | who has locked it | whether the background driver sleeps, whether all is over |
 //!
@@ -16,6 +17,8 @@
 //!   others takes the core), or, where there are none and work remains, the background driver.
 //! - `wait` sleeps until the caller's operation is done or the core is put back; it counts as a waiter meanwhile, so that
 //!   the background driver, which looks at `is_wanted` between rounds, gives the core up.
+//! - The background driver leaves work alone while somebody else comes back to it: it drives where the core has not been taken
+//!   since it last looked, or where it was asked to.
 //! - `announce` is called by the holder after it has completed operations.
 //!
 //! No wake is lost. A waiter, with the monitor locked, raises `waiting`, fences, and then looks at `held` and at its operation;
@@ -26,13 +29,13 @@
 //! leaves no work takes this one lock and no more.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -46,6 +49,7 @@ pub struct Handover<T> {
     held: AtomicBool,
     work_left: AtomicBool,
     pending: AtomicBool,
+    turns: AtomicU32,
     waiting: AtomicUsize,
     monitor: Mutex<Monitor>,
     waiters: Condvar,
@@ -56,6 +60,8 @@ pub struct Handover<T> {
 struct Monitor {
     /// The background driver sleeps in `next_shift`.
     driver_asleep: bool,
+    /// What `turns` was when the background driver last looked.
+    seen_turns: u32,
     closed: bool,
 }
 
@@ -94,6 +100,7 @@ impl<T> Handover<T> {
             held: AtomicBool::new(false),
             work_left: AtomicBool::new(false),
             pending: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
             waiting: AtomicUsize::new(0),
             monitor: Mutex::new(Monitor::default()),
             waiters: Condvar::new(),
@@ -106,6 +113,7 @@ impl<T> Handover<T> {
     pub fn take(&self) -> Option<Lease<'_, T>> {
         let core = try_lock(&self.core)?;
         self.held.store(true, Ordering::Relaxed);
+        self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Some(Lease { handover: self, core: Some(core) })
     }
 
@@ -174,7 +182,9 @@ impl<T> Handover<T> {
         if monitor.closed {
             return Shift::Over;
         }
-        if !self.is_unattended() {
+        let turns = self.turns.load(Ordering::Relaxed);
+        let is_left = std::mem::replace(&mut monitor.seen_turns, turns) == turns || self.has_pending();
+        if !self.is_unattended() || !is_left {
             return Shift::Idle;
         }
         drop(monitor);

@@ -32,7 +32,7 @@ use self::watch::Watch;
 use crate::bindings::Spans;
 use crate::call::{Call, Outline};
 use crate::error::Failure;
-use crate::execution::Execution;
+use crate::execution::{Execution, Progress};
 use crate::operation::Operation;
 use crate::profile::Profile;
 
@@ -187,6 +187,28 @@ impl Domain {
             core.put_back_calm();
         }
         Some(Ok(()))
+    }
+
+    /// The same without waiting: the operation and its number.
+    pub fn start_again(&self, outline: &Outline, spans: &Spans) -> Option<(Arc<Operation>, u64)> {
+        let mut core = self.take()?;
+        if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
+            return None;
+        }
+        let at = core.find_ended(outline)?;
+        let number = self.watch.record(core.ended_call(at).fingerprint);
+        let operation = core.operation();
+        if !core.repeat(at, number, spans) {
+            let execution = Some(core.take_ended(at));
+            core.submit(Submission { execution, ..Submission::empty(number, &operation) });
+            core.round();
+        } else if core.advance_again(at) == Progress::Finished {
+            operation.complete(Ok(()));
+        } else {
+            let execution = core.take_ended(at);
+            core.insert(number, execution, operation.clone());
+        }
+        Some((operation, number))
     }
 
     fn run_held(

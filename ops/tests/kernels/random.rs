@@ -56,4 +56,26 @@ proptest! {
             prop_assert_eq!(fold(&kernel, &[a, b], !0, true), fold(&kernel, &swapped, !0, true), "{} of {}", op, dtype);
         }
     }
+
+    /// What says that it is exact gives the same bits in any order and grouping, with every partial stored in between.
+    #[test]
+    fn exact_reductions_know_no_order(
+        dtype in proptest::sample::select(&DType::ALL[..]),
+        op in 0..12_usize,
+        count in 0..200_usize,
+        seed in any::<u64>(),
+    ) {
+        let op = reductions(dtype).nth(op).expect("there are twelve");
+        if let Some(kernel) = Kernel::new(dtype, op, 4).ok().filter(|_| op.is_exact(dtype)) {
+            let mut random = Random(seed);
+            let all: Vec<_> = (0..4).map(|_| wild(dtype, count, &mut random)).collect();
+            let at_once = fold(&kernel, &all, !0, true);
+            let partial = |of: [usize; 2]| fold(&kernel, &of.map(|i| all[i].clone()), !0, false);
+            let in_pairs = fold(&kernel, &[partial([3, 1]), partial([2, 0])], 0, true);
+            prop_assert_eq!(&in_pairs, &at_once, "{} of {} in pairs", op, dtype);
+            let one_by_one = fold(&kernel, &[partial([2, 3]), all[0].clone()], 2, false);
+            let one_by_one = fold(&kernel, &[all[1].clone(), one_by_one], 1, true);
+            prop_assert_eq!(&one_by_one, &at_once, "{} of {} one by one", op, dtype);
+        }
+    }
 }

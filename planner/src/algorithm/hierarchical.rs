@@ -132,10 +132,13 @@ struct Worlds {
     across: Topology,
 }
 
+/// The steps before and after the outer one, by size of the host.
+type Inner<'a> = BTreeMap<usize, [Step<'a>; 2]>;
+
 /// The steps of a call.
 struct Levels<'a> {
-    /// Before and after the outer step, by size of the host.
-    inner: BTreeMap<usize, [Step<'a>; 2]>,
+    /// Inside the hosts.
+    inner: Inner<'a>,
     outer: Step<'a>,
     /// How many shards the hosts' sums are scattered in; 1 where first ranks act for their hosts.
     shards: u32,
@@ -157,11 +160,7 @@ impl Worlds {
 
     fn levels<'a>(&'a self, call: &Call<'a>) -> Result<Levels<'a>, String> {
         let names = call.pair.ok_or("is made of two other algorithms")?;
-        let scattered = self.inner(call, names.first, [Collective::ReduceScatter, Collective::AllGather]);
-        let (inner, shards) = match (scattered, self.inside.keys().next()) {
-            (Ok(inner), Some(size)) if self.inside.len() == 1 => (inner, *size as u32),
-            _ => (self.inner(call, names.first, [Collective::Reduce, Collective::Broadcast])?, 1),
-        };
+        let (inner, shards) = self.inside_hosts(call, names.first)?;
         let outer = Step::new(names.second, call.part(Collective::AllReduce, 0, &self.across))?;
         let mut levels = Levels { inner, outer, shards, shard: 1 };
         levels.shard = common_block(&levels.steps());
@@ -174,12 +173,27 @@ impl Worlds {
         Ok(levels)
     }
 
+    /// The steps before and after the outer one, and how many shards they scatter the sums in: as many as a host has ranks where
+    /// all have as many and the algorithm scatters, otherwise 1.
+    fn inside_hosts<'a>(&'a self, call: &Call<'a>, name: &str) -> Result<(Inner<'a>, u32), String> {
+        let with = |before, after| self.inner(call, name, [before, after]);
+        let whole = with(Collective::Reduce, Collective::Broadcast).map(|inner| (inner, 1));
+        let [size] = self.inside.keys().collect::<Vec<_>>()[..] else {
+            let unless = "reduce_scatter would do in hosts with equally many ranks";
+            return whole.map_err(|reason| format!("{reason} ({unless})"));
+        };
+        let scattered = with(Collective::ReduceScatter, Collective::AllGather);
+        scattered
+            .map(|inner| (inner, *size as u32))
+            .or_else(|reason| whole.map_err(|other| format!("{reason}; or else it {other}")))
+    }
+
     fn inner<'a>(
         &'a self,
         call: &Call<'a>,
         name: &str,
         collectives: [Collective; 2],
-    ) -> Result<BTreeMap<usize, [Step<'a>; 2]>, String> {
+    ) -> Result<Inner<'a>, String> {
         let step = |collective, topology| Step::new(name, call.part(collective, 0, topology));
         let steps = self.inside.iter().map(|(size, topology)| {
             Ok((*size, [step(collectives[0], topology)?, step(collectives[1], topology)?]))

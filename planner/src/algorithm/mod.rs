@@ -76,9 +76,9 @@ pub struct Call<'a> {
     pub world: usize,
     /// Where they are.
     pub topology: &'a Topology,
-    /// The result must be the left fold over the ranks.
+    /// The result must be the left fold over the ranks, in a reduction whose bits depend on the order.
     pub deterministic: bool,
-    /// Channels that the algorithm spreads its bytes over, one of [`Algorithm::channels`].
+    /// Channels that the algorithm spreads its bytes over, within [`Algorithm::channels`].
     pub channels: u8,
     /// The two algorithms that it is made of, where it is made of two.
     pub pair: Option<Pair>,
@@ -103,7 +103,8 @@ impl<'a> Call<'a> {
     /// The common part of a request, on one channel.
     pub fn new(request: &Request, world: usize, topology: &'a Topology) -> Call<'a> {
         let variant = request.counts.variant();
-        let Request { collective, dtype, op, root, deterministic, .. } = *request;
+        let Request { collective, dtype, op, root, .. } = *request;
+        let deterministic = request.deterministic && !op.is_exact(dtype);
         Call { collective, dtype, op, root, variant, world, topology, deterministic, channels: 1, pair: None }
     }
 
@@ -151,7 +152,8 @@ pub struct Algorithm {
     pub doc: &'static str,
     /// The collectives it carries out.
     pub collectives: &'static [Collective],
-    /// The numbers of channels that it can spread its bytes over, ascending: `Call::channels` is one of them.
+    /// The numbers of channels that the planner chooses among, ascending, at least one; a request may name any from the first to
+    /// the last, over all of which it can spread its bytes.
     pub channels: &'static [u8],
     /// For one that is made of two others, the pairs that the planner chooses among; a request may pin any other.
     pub pairs: &'static [Pair],
@@ -206,8 +208,11 @@ impl Algorithm {
             let names = self.collectives.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
             return Err(format!("does {names}, not {}", call.collective));
         }
-        if !self.channels.contains(&call.channels) {
-            return Err(format!("runs over {:?} channels, not {}", self.channels, call.channels));
+        let (fewest, most) = (self.channels[0], self.channels[self.channels.len() - 1]);
+        if !(fewest..=most).contains(&call.channels) {
+            let range = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+            let plural = if most == 1 { "" } else { "s" };
+            return Err(format!("runs over {range} channel{plural}, not {}", call.channels));
         }
         if self.pairs.is_empty() != call.pair.is_none() {
             let made = if self.pairs.is_empty() { "is not made of" } else { "is made of" };
@@ -217,19 +222,29 @@ impl Algorithm {
             return Err(reason);
         }
         if call.deterministic && call.collective.reduces() && call.world > 1 && !(self.rank_order)(call) {
-            return Err("does not fold in rank order, as deterministic asks".to_owned());
+            return Err(self.disorder(call));
         }
         let layout = self.layout(call);
         if layout.even && call.variant != Variant::Even {
             return Err("needs blocks of equal length".to_owned());
         }
-        if call.collective.reduces() && is_eight_bit_float(call.dtype) && call.world > 1 {
+        let rounds = call.collective.reduces() && !call.op.is_exact(call.dtype) && call.world > 1;
+        if rounds && is_eight_bit_float(call.dtype) {
             let roundings = self.work(call).roundings;
             if roundings > 1 {
                 return Err(format!("rounds an element {roundings} times, and {} allows once", call.dtype));
             }
         }
         Ok(())
+    }
+
+    /// Why its reduction is not the one that a deterministic call asks for.
+    fn disorder(&self, call: &Call<'_>) -> String {
+        if (self.rank_order)(&Call { dtype: DType::F64, ..*call }) {
+            let (dtype, roundings) = (call.dtype, self.work(call).roundings);
+            return format!("rounds an element to {dtype} {roundings} times, and deterministic allows once");
+        }
+        "does not fold in rank order, as deterministic asks".to_owned()
     }
 
     /// Its parameters for a call it supports.

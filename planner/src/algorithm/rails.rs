@@ -6,6 +6,9 @@
 //! each those of its rail; then every rail sums across. *all_to_all*: inside a host every member gets what is for its rail, one
 //! host after another; then every rail exchanges, g blocks for each host together.
 //!
+//! Messages of an all_to_all by direct and direct: k(g - 1) inside and k - 1 across. The blocks for a member inside lie g blocks apart,
+//! and so do those from it for a host: to join them too would copy the whole buffer twice, to save messages between neighbours.
+//!
 //! Steps: those of the one algorithm, then of the other; a stage each. Bytes sent per rank, of a full buffer S: all_gather and
 //! reduce_scatter (k - 1)/n S across and (g - 1)/g S inside; all_to_all (k - 1)/k S across and (g - 1)/g S inside. reduce_scatter rounds as
 //! often as both algorithms do.

@@ -59,7 +59,7 @@ impl<'a> Step<'a> {
         let with = |channels: &u8| call.with_channels(*channels);
         let fewest = algorithm.channels.iter().map(with).find(|call| algorithm.supports(call).is_ok());
         let call = fewest.unwrap_or(with(&algorithm.channels[0]));
-        let in_words = |reason| format!("cannot {} by '{name}', which {reason}", call.collective);
+        let in_words = |reason| format!("needs {} by '{name}', which {reason}", call.collective);
         algorithm.supports(&call).map_err(in_words)?;
         let block = algorithm.layout(&call).parts;
         Ok(Step { algorithm, call, block, channel: 0 })

@@ -50,24 +50,35 @@ impl Default for Basis {
 impl Basis {
     /// The pins that are meant for a communicator of so many ranks, and whether each is inherited.
     pub(super) fn pins_for(&self, world: usize) -> Vec<(Pin, bool)> {
-        let fits = |pin: &&TunedPin| {
-            pin.world.is_none_or(|only| only == world)
-                && pin.communicator.as_ref().is_none_or(|only| *only == self.communicator)
-        };
-        let tuned = self.tuning.pins.iter().filter(fits).map(|pin| Pin {
+        let inherited = self.inherited.iter().map(|pin| (pin.clone(), true));
+        let given = self.pins.iter().map(|pin| (pin.clone(), self.is_split));
+        let tuned = self.tuning.pins.iter().filter(|pin| self.is_for(pin, world)).map(|pin| {
+            // One that names this world or communicator was not meant for another.
+            let is_meant = pin.world.is_some() || pin.communicator.is_some();
+            (self.tuned(pin), self.is_split && !is_meant)
+        });
+        inherited.chain(given).chain(tuned).collect()
+    }
+
+    /// The tuning's pins that are not meant for a communicator of so many ranks, and what each is for.
+    pub(super) fn pins_elsewhere(&self, world: usize) -> Vec<(Pin, String)> {
+        let others = self.tuning.pins.iter().filter(|pin| !self.is_for(pin, world));
+        others.map(|pin| (self.tuned(pin), meant_for(pin))).collect()
+    }
+
+    fn is_for(&self, pin: &TunedPin, world: usize) -> bool {
+        pin.world.is_none_or(|only| only == world)
+            && pin.communicator.as_ref().is_none_or(|only| *only == self.communicator)
+    }
+
+    fn tuned(&self, pin: &TunedPin) -> Pin {
+        Pin {
             collective: pin.collective,
             from_bytes: pin.from_bytes,
             to_bytes: pin.to_bytes,
             algorithm: pin.algorithm.as_str().into(),
             source: self.source.as_str().into(),
-        });
-        // A pin that names this world or communicator was not meant for another.
-        let is_meant = |pin: &TunedPin| pin.world.is_some() || pin.communicator.is_some();
-        let meant = self.tuning.pins.iter().filter(fits).map(is_meant);
-        let inherited = self.inherited.iter().map(|pin| (pin.clone(), true));
-        let given = self.pins.iter().map(|pin| (pin.clone(), self.is_split));
-        let tuned = tuned.zip(meant).map(|(pin, is_meant)| (pin, self.is_split && !is_meant));
-        inherited.chain(given).chain(tuned).collect()
+        }
     }
 
     /// What predicts times on a topology.
@@ -75,4 +86,11 @@ impl Basis {
         let model = Model::new(Costs::default(), self.slot_bytes, self.are_tiles_free);
         model.tuned(&self.tuning, self.local, topology)
     }
+}
+
+/// The worlds and communicators that a pin is for, in words.
+fn meant_for(pin: &TunedPin) -> String {
+    let world = pin.world.map(|world| format!("worlds of {world}"));
+    let communicator = pin.communicator.as_ref().map(|name| format!("communicators named '{name}'"));
+    [communicator, world].into_iter().flatten().collect::<Vec<_>>().join(" in ")
 }

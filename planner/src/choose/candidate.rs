@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::Work;
 use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair};
-use crate::plan::MAX_CHANNELS;
 use crate::request::Collective;
 
 /// An algorithm and its parameters: what a call is compiled and bound by.
@@ -105,30 +104,15 @@ pub struct AlgorithmName {
 
 /// A text that names no algorithm, or not as an [`AlgorithmName`] does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} '{name}'; expected {expected}")]
-pub struct UnknownAlgorithm {
-    /// "unknown algorithm", or what is wrong with what follows its name.
-    pub what: &'static str,
-    /// The text, or the name within it.
-    pub name: String,
-    /// What would be right.
-    pub expected: String,
-}
-
-impl UnknownAlgorithm {
-    fn new(name: &str) -> UnknownAlgorithm {
-        let names = ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", ");
-        UnknownAlgorithm {
-            what: "unknown algorithm",
-            name: name.to_owned(),
-            expected: format!("one of {names}"),
-        }
-    }
-
-    /// Something after the name.
-    fn of_part(what: &'static str, pin: &str, expected: String) -> UnknownAlgorithm {
-        UnknownAlgorithm { what, name: pin.to_owned(), expected }
-    }
+pub enum UnknownAlgorithm {
+    /// A name that there is not.
+    #[error("unknown algorithm '{0}'; expected one of {names}", names = ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "))]
+    Name(String),
+    /// Something after the name that cannot be read.
+    #[error(
+        "'{0}' names no algorithm; expected NAME or NAME(INNER,OUTER), then :CHANNELS and /TILE (at least {LEAST_TILE_BYTES} bytes) where wanted, such as 'hierarchical(direct,ring)' or 'multi_ring:4/16KiB'"
+    )]
+    Form(String),
 }
 
 impl AlgorithmName {
@@ -137,8 +121,9 @@ impl AlgorithmName {
     /// # Errors
     /// Where it names an algorithm that there is not, or something after the name cannot be read.
     pub fn parse(pin: &str) -> Result<AlgorithmName, UnknownAlgorithm> {
-        let words = Words::cut(pin)?;
-        let named = |name: &str| Algorithm::named(name).ok_or_else(|| UnknownAlgorithm::new(name));
+        let words = Words::cut(pin).ok_or_else(|| UnknownAlgorithm::Form(pin.to_owned()))?;
+        let unknown = |name: &str| UnknownAlgorithm::Name(name.to_owned());
+        let named = |name: &str| Algorithm::named(name).ok_or_else(|| unknown(name));
         let pair = match words.pair {
             Some((first, second)) => Some(Pair { first: named(first)?.name, second: named(second)?.name }),
             None => None,
@@ -181,37 +166,21 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn cut(pin: &'a str) -> Result<Words<'a>, UnknownAlgorithm> {
-        let tile_fault = || {
-            let expected = format!("{LEAST_TILE_BYTES} bytes or more after the /, such as 16KiB");
-            UnknownAlgorithm::of_part("no length of a tile in", pin, expected)
-        };
-        let number = || {
-            let expected = format!("1 to {MAX_CHANNELS} after the :");
-            UnknownAlgorithm::of_part("no number of channels in", pin, expected)
-        };
+    fn cut(pin: &'a str) -> Option<Words<'a>> {
         let (rest, tile_bytes) = match pin.rsplit_once('/') {
-            Some((rest, tile)) => (rest, Some(tile_of(tile).ok_or_else(tile_fault)?)),
+            Some((rest, tile)) => (rest, Some(tile_of(tile)?)),
             None => (pin, None),
         };
         let (rest, channels) = match rest.rsplit_once(':') {
-            Some((rest, channels)) => (rest, Some(channels_of(channels).ok_or_else(number)?)),
+            Some((rest, channels)) => (rest, Some(channels.parse().ok()?)),
             None => (rest, None),
         };
         let (name, pair) = match rest.split_once('(') {
-            Some((name, pair)) => (name, Some(pair_of(pair).ok_or_else(|| UnknownAlgorithm::new(pin))?)),
+            Some((name, pair)) => (name, Some(pair.strip_suffix(')')?.split_once(',')?)),
             None => (rest, None),
         };
-        Ok(Words { name, pair, channels, tile_bytes })
+        Some(Words { name, pair, channels, tile_bytes })
     }
-}
-
-fn pair_of(text: &str) -> Option<(&str, &str)> {
-    text.strip_suffix(')')?.split_once(',')
-}
-
-fn channels_of(text: &str) -> Option<u8> {
-    text.parse().ok().filter(|channels| (1..=MAX_CHANNELS).contains(&usize::from(*channels)))
 }
 
 /// Shorter ones could not hold an element of every chunk of a message.
@@ -257,22 +226,23 @@ mod tests {
 
     #[test]
     fn texts_that_name_nothing_are_refused() {
-        let channels = "no number of channels in";
-        let tile = "no length of a tile in";
-        let unknown = "unknown algorithm";
-        for (pin, what, name, expected) in [
-            ("rung", unknown, "rung", "one of one_shot, "),
-            ("ring:many", channels, "ring:many", "1 to 32 after the :"),
-            ("ring:0", channels, "ring:0", "1 to 32 after the :"),
-            ("ring:4294967297", channels, "ring:4294967297", "1 to 32 after the :"),
-            ("ring/1", tile, "ring/1", "4096 bytes or more"),
-            ("ring/18446744073709551615KiB", tile, "ring/18446744073709551615KiB", "4096 bytes or more"),
-            ("hierarchical(ring", unknown, "hierarchical(ring", "one of one_shot, "),
-            ("hierarchical(ring,rung)", unknown, "rung", "one of one_shot, "),
-            ("", unknown, "", "one of one_shot, "),
+        for (pin, name) in [("rung", "rung"), ("hierarchical(ring,rung)", "rung"), ("", "")] {
+            let refused = AlgorithmName::parse(pin).expect_err(pin);
+            assert_eq!(refused, UnknownAlgorithm::Name(name.to_owned()));
+            assert!(refused.to_string().contains("expected one of one_shot, "), "{refused}");
+        }
+        for pin in [
+            "ring:many",
+            "ring/1",
+            "ring/18446744073709551615KiB",
+            "hierarchical(ring)",
+            "hierarchical(ring",
+            "hierarchical(ring,ring",
         ] {
-            let refused = AlgorithmName::parse(pin).expect_err(pin).to_string();
-            assert!(refused.starts_with(&format!("{what} '{name}'; expected {expected}")), "{refused}");
+            let refused = AlgorithmName::parse(pin).expect_err(pin);
+            assert_eq!(refused, UnknownAlgorithm::Form(pin.to_owned()));
+            let form = format!("'{pin}' names no algorithm; expected NAME or NAME(INNER,OUTER), then ");
+            assert!(refused.to_string().starts_with(&form), "{refused}");
         }
     }
 }

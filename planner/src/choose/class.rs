@@ -29,7 +29,7 @@ enum Precision {
 impl Class {
     pub fn of(call: &Call<'_>) -> Class {
         let precision = match call.dtype {
-            _ if !call.collective.reduces() => Precision::Full,
+            dtype if !call.collective.reduces() || call.op.is_exact(dtype) => Precision::Full,
             dtype if is_eight_bit_float(dtype) => Precision::RoundOnce,
             dtype if is_narrow(dtype) => Precision::Narrow,
             _ => Precision::Full,

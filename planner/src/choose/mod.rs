@@ -25,7 +25,7 @@ pub use explain::explain;
 pub use fit::{Sample, fit};
 pub use model::{Contender, Model, Prediction, USUAL_SLOT_BYTES};
 pub use pin::{Pin, PinError};
-pub use thresholds::{Threshold, Thresholds, Why, compared_at, sizes};
+pub use thresholds::{MARGIN, Threshold, Thresholds, Why, compared_at, sizes};
 pub use tuning::{Curve, LinkKind, Tuning, TuningError};
 pub use work::{PerLink, Work};
 
@@ -49,6 +49,8 @@ pub struct Choice {
     pins: Vec<Pin>,
     /// Inherited ones that this communicator cannot follow, and why.
     set_aside: Vec<PinError>,
+    /// Those of the tuning that are for others, and for whom.
+    elsewhere: Vec<(Pin, String)>,
     /// Where costs and measurements come from.
     source: String,
     tables: FxHashMap<Class, Thresholds>,
@@ -59,7 +61,8 @@ impl Choice {
     pub fn new(topology: &Topology, costs: Costs) -> Choice {
         let model = Model::new(costs, USUAL_SLOT_BYTES, true);
         let tables = tables(topology, &model, &[]);
-        Choice { model, pins: Vec::new(), set_aside: Vec::new(), source: "given costs".to_owned(), tables }
+        let source = "given costs".to_owned();
+        Choice { model, pins: Vec::new(), set_aside: Vec::new(), elsewhere: Vec::new(), source, tables }
     }
 
     /// By all that is given.
@@ -77,7 +80,8 @@ impl Choice {
         }
         let model = basis.model(topology);
         let tables = tables(topology, &model, &pins);
-        Ok(Choice { model, pins, set_aside, source: basis.source.clone(), tables })
+        let elsewhere = basis.pins_elsewhere(topology.world());
+        Ok(Choice { model, pins, set_aside, elsewhere, source: basis.source.clone(), tables })
     }
 
     /// The best candidate for a call of so many bytes (see `Request::full_bytes`); `None` where none supports it.
@@ -153,6 +157,11 @@ impl Choice {
     /// Inherited pins that this communicator cannot follow.
     pub fn set_aside(&self) -> &[PinError] {
         &self.set_aside
+    }
+
+    /// Pins of the tuning that are for other communicators, and for which, in words.
+    pub fn elsewhere(&self) -> &[(Pin, String)] {
+        &self.elsewhere
     }
 
     /// Where costs and measurements come from.

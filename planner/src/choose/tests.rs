@@ -38,7 +38,7 @@ fn with_pins(pins: Vec<Pin>) -> Basis {
 const ALL: (u64, u64) = (0, u64::MAX);
 
 #[test]
-fn the_table_is_the_least_predicted_time_at_every_size_of_the_grid() {
+fn the_table_is_the_least_predicted_time_but_for_the_margin_at_every_size_of_the_grid() {
     for topology in topologies() {
         let choice = Choice::with(&topology, &Basis::default()).expect("no pins");
         for class in Collective::ALL.into_iter().flat_map(Class::all) {
@@ -48,9 +48,29 @@ fn the_table_is_the_least_predicted_time_at_every_size_of_the_grid() {
                 let least = all.iter().map(|c| c.predict(bytes).time_ns()).reduce(f64::min);
                 let picked = choice.pick(&call, Some(bytes));
                 let picked = picked.map(|c| choice.model().contender(c, &call).predict(bytes).time_ns());
-                assert_eq!(least, picked, "{call} of {bytes} bytes");
+                let is_least = least
+                    .zip(picked)
+                    .is_none_or(|(least, picked)| (least..=least * (1.0 + MARGIN)).contains(&picked));
+                assert!(is_least, "{call} of {bytes} bytes: {picked:?}, not {least:?}");
+                assert_eq!(least.is_some(), picked.is_some(), "{call}");
             }
         }
+    }
+}
+
+#[test]
+fn two_that_take_nearly_the_same_do_not_take_turns() {
+    let inproc = Basis { local: LinkKind::Inproc, ..Basis::default() };
+    let small_slots = Basis { slot_bytes: 4096, ..Basis::default() };
+    for (world, basis) in [(4, inproc), (8, Basis::default()), (4096, small_slots)] {
+        let topology = Topology::single_host(world);
+        let choice = Choice::with(&topology, &basis).expect("no pins");
+        let table = choice.thresholds(&call(Collective::AllReduce, &topology)).expect("a table");
+        let names: Vec<_> = table.steps().iter().map(|step| step.candidate.to_string()).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "{name} returns in a world of {world}: {names:?}");
+        }
+        assert!(names.len() > 2, "{names:?}");
     }
 }
 

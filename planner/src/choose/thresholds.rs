@@ -1,4 +1,6 @@
-//! [`Thresholds`]: the best candidate for every size of one class of call, found once and looked up by a binary search.
+//! [`Thresholds`]: the best candidate for every size of one class of call, found once and looked up by a binary search. One that
+//! is the best by less than [`MARGIN`] wherever it is the best does not replace the one before it: so that two that take the same do
+//! not take turns.
 
 use super::Candidate;
 use super::model::{Contender, cheapest};
@@ -25,6 +27,9 @@ pub struct Threshold {
     /// And why.
     pub why: Why,
 }
+
+/// By how much less another must take, somewhere in the range of sizes where it is the best, to follow the one before it.
+pub const MARGIN: f64 = 0.05;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,18 +69,24 @@ pub fn compared_at(bytes: u64) -> u64 {
 }
 
 impl Thresholds {
-    /// The cheapest of `contenders` at every size, or of those that the first pin names which covers the size.
+    /// The cheapest of `contenders` at every size, or of those that the first pin names which covers the size; in both cases but for
+    /// the margin.
     pub(super) fn new(contenders: &[Contender<'_>], pins: &[Pinned<'_>]) -> Thresholds {
         let ends = pins.iter().flat_map(|pinned| [pinned.pin.from_bytes, pinned.pin.to_bytes]);
         let mut sizes: Vec<u64> = sizes().chain(ends).collect();
         sizes.sort_unstable();
         sizes.dedup();
+        let contest = Contest { contenders, pins };
+        let best: Vec<Threshold> = sizes.into_iter().filter_map(|size| contest.best(size)).collect();
         let mut steps: Vec<Threshold> = Vec::new();
-        for from_bytes in sizes {
-            let Some((candidate, why)) = best(contenders, pins, from_bytes) else { continue };
-            let last = steps.last().map(|last| (last.candidate, last.why));
-            if last != Some((candidate, why)) {
-                steps.push(Threshold { from_bytes, candidate, why });
+        for run in best.chunk_by(|a, b| a.candidate == b.candidate && a.why.is_pinned_as(b.why)) {
+            if steps.last().is_some_and(|last| contest.is_held(last, run)) {
+                continue;
+            }
+            for step in run {
+                if steps.last().map(|last| (last.candidate, last.why)) != Some((step.candidate, step.why)) {
+                    steps.push(*step);
+                }
             }
         }
         Thresholds { steps }
@@ -93,18 +104,58 @@ impl Thresholds {
     }
 }
 
-fn best(contenders: &[Contender<'_>], pins: &[Pinned<'_>], bytes: u64) -> Option<(Candidate, Why)> {
-    let mut covering = pins.iter().filter(|pinned| pinned.pin.covers(bytes) && !pinned.contenders.is_empty());
-    let at = compared_at(bytes);
-    let time = |contender: &Contender<'_>| contender.predict(at).time_ns();
-    if let Some(pinned) = covering.next() {
-        let chosen = cheapest(&pinned.contenders, time)?;
-        return Some((chosen.candidate, Why::Pinned(pinned.index)));
+impl Why {
+    /// Whether both are by the same pin, or neither by any.
+    fn is_pinned_as(self, other: Why) -> bool {
+        match (self, other) {
+            (Why::Pinned(pin), Why::Pinned(other)) => pin == other,
+            (Why::Pinned(_), _) | (_, Why::Pinned(_)) => false,
+            _ => true,
+        }
     }
-    let chosen = cheapest(contenders, time)?.candidate;
-    let by_costs = cheapest(contenders, |contender| contender.predict(at).model_ns)?.candidate;
-    let why = if chosen == by_costs { Why::Predicted } else { Why::Measured };
-    Some((chosen, why))
+}
+
+/// What a table is made from.
+struct Contest<'a> {
+    contenders: &'a [Contender<'a>],
+    pins: &'a [Pinned<'a>],
+}
+
+impl Contest<'_> {
+    fn best(&self, from_bytes: u64) -> Option<Threshold> {
+        let mut covering =
+            self.pins.iter().filter(|pinned| pinned.pin.covers(from_bytes) && !pinned.contenders.is_empty());
+        let at = compared_at(from_bytes);
+        let time = |contender: &Contender<'_>| contender.predict(at).time_ns();
+        if let Some(pinned) = covering.next() {
+            let candidate = cheapest(&pinned.contenders, time)?.candidate;
+            return Some(Threshold { from_bytes, candidate, why: Why::Pinned(pinned.index) });
+        }
+        let candidate = cheapest(self.contenders, time)?.candidate;
+        let by_costs = cheapest(self.contenders, |contender| contender.predict(at).model_ns)?.candidate;
+        let why = if candidate == by_costs { Why::Predicted } else { Why::Measured };
+        Some(Threshold { from_bytes, candidate, why })
+    }
+
+    /// Whether the one before keeps its place at all sizes of a run, at which another is the best by little.
+    fn is_held(&self, before: &Threshold, run: &[Threshold]) -> bool {
+        let is_close = |best: &Threshold| {
+            let [kept, least] = [before, best].map(|by| self.time_ns(by.candidate, best));
+            kept.zip(least).is_some_and(|(kept, least)| kept <= least * (1.0 + MARGIN))
+        };
+        let is_other = |best: &Threshold| best.candidate != before.candidate;
+        run.iter().all(|best| best.why.is_pinned_as(before.why) && is_other(best) && is_close(best))
+    }
+
+    /// What a candidate takes at the size of a line, if it is of those that the line was chosen among.
+    fn time_ns(&self, candidate: Candidate, line: &Threshold) -> Option<f64> {
+        let among = match line.why {
+            Why::Pinned(index) => &self.pins.iter().find(|pinned| pinned.index == index)?.contenders,
+            Why::Predicted | Why::Measured => self.contenders,
+        };
+        let contender = among.iter().find(|contender| contender.candidate == candidate)?;
+        Some(contender.predict(compared_at(line.from_bytes)).time_ns())
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn cluster(
     line(text, 2, &format!("label={}; style=rounded; color=gray40;", quoted(&format!("rank {}", plan.rank))));
     for (number, lane) in plan.lanes.iter().enumerate() {
         line(text, 2, &format!("subgraph cluster_{index}_{number} {{"));
-        let label = format!("lane {number}: {}", words::lane(lane.kind));
+        let label = format!("lane {number}: {}", lane.kind);
         line(text, 3, &format!("label={}; style=dashed; color=gray70; fontsize=9;", quoted(&label)));
         for id in lane.nodes.clone().map(|id| id as usize) {
             let label = quoted(&node_label(plan, id, sizes[id].as_deref()));

@@ -16,12 +16,14 @@ pub struct Drawing<'a> {
     pub(super) sizing: Option<&'a Sizing>,
     pub(super) timeline: Option<&'a Timeline>,
     pub(super) measured: Option<&'a Measured>,
+    /// The time by which the plan was chosen.
+    pub(super) chosen_by_ns: Option<f64>,
 }
 
 impl<'a> Drawing<'a> {
     /// The slices alone.
     pub fn new(plans: &'a [Plan]) -> Drawing<'a> {
-        Drawing { plans, sizing: None, timeline: None, measured: None }
+        Drawing { plans, sizing: None, timeline: None, measured: None, chosen_by_ns: None }
     }
 
     /// With the bytes of the chunks.
@@ -32,6 +34,12 @@ impl<'a> Drawing<'a> {
     /// With what the cost model predicts; the timeline is that of all ranks, whichever slices are drawn.
     pub fn with_timeline(self, timeline: &'a Timeline) -> Drawing<'a> {
         Drawing { timeline: Some(timeline), ..self }
+    }
+
+    /// With the time by which the plan was chosen among others: that of a model that follows no single message, and so not that of
+    /// the timeline.
+    pub fn with_chosen_by_ns(self, time_ns: f64) -> Drawing<'a> {
+        Drawing { chosen_by_ns: Some(time_ns), ..self }
     }
 
     /// With what a trace says. Only the page shows it.
@@ -54,7 +62,16 @@ impl<'a> Drawing<'a> {
     /// The call and its time, on a second line.
     pub(super) fn subtitle(&self) -> String {
         let call = self.sizing.map(|sizing| call_words(sizing, self.plans.first()));
-        let time = self.timeline.map(|timeline| format!("predicted {}", time_words(timeline.total_ns())));
+        let time = self.timeline.map(|timeline| {
+            let followed = time_words(timeline.total_ns());
+            match self.chosen_by_ns {
+                Some(ns) => format!(
+                    "predicted {followed} message by message ({} by the choice's model)",
+                    time_words(ns)
+                ),
+                None => format!("predicted {followed}"),
+            }
+        });
         let plan = self.plans.first().map(|plan| format!("plan {:016x}", plan.id));
         [call, time, plan].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }

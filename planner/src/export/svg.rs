@@ -128,7 +128,7 @@ fn band(text: &mut String, geometry: &Geometry, plan: &Plan, slice: usize) {
              <text class=\"quiet\" x=\"34\" y=\"{}\" fill=\"#555555\">{}</text>",
             colour(number),
             y + 9,
-            escaped(&words::lane(lane.kind))
+            escaped(&lane.kind.to_string())
         );
     }
 }

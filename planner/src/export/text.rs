@@ -26,7 +26,7 @@ fn slice(plan: &Plan) -> String {
         if plan.even { ", equal blocks only" } else { "" },
     );
     for (number, lane) in plan.lanes.iter().enumerate() {
-        let _ = writeln!(text, "  lane {number}: {}", words::lane(lane.kind));
+        let _ = writeln!(text, "  lane {number}: {}", lane.kind);
         for id in lane.nodes.clone() {
             let Some(node) = plan.nodes.get(id as usize) else { continue };
             let deps: Vec<_> = plan.deps_of(node).iter().map(u32::to_string).collect();

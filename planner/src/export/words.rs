@@ -1,5 +1,7 @@
 //! The words that all exports share: names of spans, lanes, channels and nodes.
 
+use std::fmt;
+
 use crate::plan::{Channel, Direction, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
 use crate::shape::BufferKind;
 
@@ -16,15 +18,17 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// `worker 0`, `shm 3`, `stream gpu 1`.
-pub(crate) fn lane(kind: LaneKind) -> String {
-    match kind {
-        LaneKind::Worker { index } => format!("worker {index}"),
-        LaneKind::Shm { peer } => format!("shm to rank {peer}"),
-        LaneKind::Socket { peer } => format!("socket to rank {peer}"),
-        LaneKind::Stream { gpu, priority: 0 } => format!("stream of gpu {gpu}"),
-        LaneKind::Stream { gpu, priority } => format!("stream of gpu {gpu}, priority {priority}"),
-        LaneKind::QueuePair { nic, peer } => format!("queue pair of nic {nic} to rank {peer}"),
+impl fmt::Display for LaneKind {
+    /// `worker 0`, `shm to rank 3`, `stream of gpu 1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaneKind::Worker { index } => write!(f, "worker {index}"),
+            LaneKind::Shm { peer } => write!(f, "shm to rank {peer}"),
+            LaneKind::Socket { peer } => write!(f, "socket to rank {peer}"),
+            LaneKind::Stream { gpu, priority: 0 } => write!(f, "stream of gpu {gpu}"),
+            LaneKind::Stream { gpu, priority } => write!(f, "stream of gpu {gpu}, priority {priority}"),
+            LaneKind::QueuePair { nic, peer } => write!(f, "queue pair of nic {nic} to rank {peer}"),
+        }
     }
 }
 

@@ -45,11 +45,11 @@ pub enum ImportError {
         limit: u64,
     },
     /// A text of no known format.
-    #[error("the file begins with {beginning:?}; expected one of {known}")]
+    #[error("no plan of a known format: the file begins with '{beginning}'; expected {known}")]
     Unknown {
         /// Its first characters.
         beginning: String,
-        /// The formats there are.
+        /// The formats there are, each with its sign.
         known: String,
     },
     /// No plan of hcomm's own format.
@@ -77,6 +77,8 @@ impl ImportError {
 pub struct Format {
     /// What people call it.
     pub name: &'static str,
+    /// By what a text of it is told from others, in words.
+    pub sign: &'static str,
     /// Whether a text looks like it.
     pub recognises: fn(&str) -> bool,
     /// Reads and proves the slices of all ranks.
@@ -93,11 +95,19 @@ pub static FORMATS: &[Format] = &[msccl::FORMAT, mscclpp::FORMAT, own::FORMAT];
 pub fn read(text: &str) -> Result<(&'static Format, Vec<Plan>), ImportError> {
     let text = without_mark(text);
     let Some(format) = FORMATS.iter().find(|format| (format.recognises)(text)) else {
-        let beginning = text.trim_start().chars().take(20).collect();
-        let known = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
-        return Err(ImportError::Unknown { beginning, known });
+        let first: String = text.trim_start().chars().take(20).collect();
+        let beginning = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        return Err(ImportError::Unknown { beginning, known: known() });
     };
     Ok((format, (format.read)(text)?))
+}
+
+/// The formats there are, each with its sign.
+fn known() -> String {
+    let words: Vec<String> =
+        FORMATS.iter().map(|format| format!("{} ({})", format.name, format.sign)).collect();
+    let (last, others) = words.split_last().expect("there are formats");
+    format!("{} or {last}", others.join(", "))
 }
 
 impl Plan {

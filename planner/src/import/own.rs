@@ -6,7 +6,8 @@ use crate::export::json;
 use crate::plan::{Node, Plan};
 
 /// The format.
-pub(super) const FORMAT: Format = Format { name: "hcomm JSON", recognises, read };
+pub(super) const FORMAT: Format =
+    Format { name: "hcomm JSON", sign: "an object with \"slices\"", recognises, read };
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -24,7 +25,7 @@ const MAX_LIST: u64 = 1 << 10;
 const MAX_LISTED: u64 = 1 << 20;
 
 fn recognises(text: &str) -> bool {
-    text.trim_start().starts_with('{')
+    text.trim_start().starts_with('{') && text.contains("\"slices\"")
 }
 
 fn read(text: &str) -> Result<Vec<Plan>, ImportError> {
@@ -172,9 +173,17 @@ mod tests {
         let error = super::super::read("  digraph {").expect_err("no plan").to_string();
         assert_eq!(
             error,
-            "the file begins with \"digraph {\"; expected one of MSCCL XML, MSCCL++ JSON, hcomm JSON"
+            "no plan of a known format: the file begins with 'digraph {'; expected MSCCL XML (XML), MSCCL++ JSON (an object with \
+             \"gpus\") or hcomm JSON (an object with \"slices\")"
         );
-        let error = super::super::read("{}").expect_err("no plan").to_string();
+        for text in ["{}", r#"{"name":"x"}"#, "[]", ""] {
+            let error = super::super::read(text).expect_err("no plan").to_string();
+            assert!(
+                error.starts_with(&format!("no plan of a known format: the file begins with '{text}'; ")),
+                "{error}"
+            );
+        }
+        let error = super::super::read(r#"{"slices": []}"#).expect_err("no plan").to_string();
         assert!(error.starts_with("plan file: missing field `version`"), "{error}");
     }
 }

@@ -30,20 +30,29 @@ impl fmt::Display for At {
     }
 }
 
-/// Nodes that wait for, or feed, one another; each with the reason that leads to the next.
+/// Nodes that wait for, or feed, one another; each with what leads to the next, such as "waits for the message of", or with nothing.
+/// Where the last one has such words too, they lead to the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain(pub Vec<(At, String)>);
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (at, why)) in self.0.iter().enumerate() {
-            let comma = if i == 0 { "" } else { "; " };
-            write!(f, "{comma}{at}")?;
+            let leads_here = i > 0 && !self.0[i - 1].1.is_empty();
+            let before = if i == 0 {
+                ""
+            } else if leads_here {
+                " "
+            } else {
+                " and "
+            };
+            write!(f, "{before}{at}")?;
             if !why.is_empty() {
-                write!(f, " {why}")?;
+                write!(f, "{} {why}", if leads_here { ", which" } else { "" })?;
             }
         }
-        Ok(())
+        let is_circle = self.0.last().is_some_and(|(_, why)| !why.is_empty());
+        f.write_str(if is_circle { " the first of these" } else { "" })
     }
 }
 
@@ -226,7 +235,11 @@ impl VerifyError {
 }
 
 fn by_words(chain: &Chain) -> String {
-    if chain.0.is_empty() { String::new() } else { format!("; by {chain}") }
+    match chain.0.len() {
+        0 => String::new(),
+        1 => format!("; by {chain}"),
+        _ => format!("; {chain}"),
+    }
 }
 
 fn in_place_words(in_place: bool) -> &'static str {

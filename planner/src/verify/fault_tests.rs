@@ -258,5 +258,6 @@ fn a_slice_that_contradicts_itself() {
         }
         let error = fault(&plans, 2);
         assert!(matches!(&error, VerifyError::Malformed { rank: 1, .. }), "{i}: {error}");
+        assert!(!error.to_string().contains('{'), "in words: {error}");
     }
 }

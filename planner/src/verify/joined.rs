@@ -6,6 +6,7 @@ use hcomm_ops::Rank;
 
 use super::error::{At, VerifyError};
 use crate::buffers::{SizeClass, size_class};
+use crate::export::words;
 use crate::plan::{Node, NodeId, Plan, Sink, Source, Span};
 use crate::shape::BufferKind;
 
@@ -226,7 +227,8 @@ impl<'a> Joined<'a> {
                 Sink::Message { .. } => None,
             });
             if let Some(odd) = sources.chain(sinks).find(|span| sizes(plan, *span) != expected) {
-                let reason = format!("{} moves {:?} and {odd:?}, of other sizes", self.at(at), node.extent);
+                let (moved, odd) = (words::span(node.extent), words::span(odd));
+                let reason = format!("{} moves {moved} and {odd}, of other sizes", self.at(at));
                 return Err(VerifyError::Malformed { rank: plan.rank, reason });
             }
         }

@@ -84,11 +84,32 @@ fn hosts_of_any_sizes_gather_and_scatter_directly() {
         let refused = |candidate: Candidate, collective| {
             candidate.supports(&call(collective, 0, &topology)).expect_err("no rails")
         };
+        let text = refused(hierarchical("ring", "ring"), Collective::AllReduce);
+        assert!(text.starts_with("needs reduce by 'ring', which does "), "{text}");
+        assert!(text.ends_with(" (reduce_scatter would do in hosts with equally many ranks)"), "{text}");
         let text = refused(candidate, Collective::AllToAll);
         assert!(text.contains("equally many ranks"), "{text}");
         let text = refused(hierarchical("direct", "ring"), Collective::AllGather);
         assert!(text.contains("'direct' and 'direct'"), "{text}");
     }
+}
+
+#[test]
+fn an_inner_algorithm_that_neither_scatters_nor_reduces_is_refused_for_both() {
+    let topology = Topology::hosts(2, 4);
+    let call = call(Collective::AllReduce, 0, &topology);
+    let refused = |first| hierarchical(first, "ring").supports(&call).expect_err("nothing for inside");
+    assert_eq!(
+        refused("one_shot"),
+        "needs reduce_scatter by 'one_shot', which does all_reduce, not reduce_scatter; or else it needs reduce by 'one_shot', \
+         which does all_reduce, not reduce"
+    );
+    let text = refused("hierarchical");
+    assert!(
+        text.starts_with("needs reduce_scatter by 'hierarchical', which needs at least 2 hosts"),
+        "{text}"
+    );
+    assert!(text.contains("; or else it needs reduce by 'hierarchical', which does "), "{text}");
 }
 
 #[test]

@@ -149,12 +149,12 @@ impl<'j, 'a> State<'j, 'a> {
         let tile = self.cursors[links.lane].0;
         let dep = *links.deps.iter().find(|dep| self.done[**dep] <= tile)?;
         if self.issued[dep] <= tile {
-            return Some(Wait::For(dep, "waits until that is done:"));
+            return Some(Wait::For(dep, "waits for the end of"));
         }
         let lent = self.joined.links[dep].sent.iter().find(|message| self.taken[**message] <= tile)?;
         Some(Wait::For(
             self.joined.messages[*lent].receiver,
-            "waits until what it overwrites has been received:",
+            "waits until what it overwrites has been received by",
         ))
     }
 
@@ -165,7 +165,7 @@ impl<'j, 'a> State<'j, 'a> {
             let same = received[..*i].iter().filter(|m| self.joined.messages[**m].fifo == fifo).count();
             self.sent[fifo] <= self.received[fifo] + same
         })?;
-        Some(Wait::For(self.joined.messages[*missing.1].sender, "waits for the message of:"))
+        Some(Wait::For(self.joined.messages[*missing.1].sender, "waits for the message of"))
     }
 
     fn waits_for_room(&self, at: Global) -> Option<Wait> {
@@ -178,28 +178,29 @@ impl<'j, 'a> State<'j, 'a> {
         let fifo = self.joined.messages[*full.1].fifo;
         let order = &self.fifo_messages[fifo];
         let oldest = order[self.received[fifo] % order.len()];
-        Some(Wait::For(self.joined.messages[oldest].receiver, "waits for room, which is made by:"))
+        Some(Wait::For(self.joined.messages[oldest].receiver, "waits for room, which is made by"))
     }
 
     /// The shortest circle of waiting nodes, unless all have gone.
     fn stuck(&self) -> Option<Chain> {
         let lanes = (0..self.cursors.len()).filter(|lane| self.current(*lane).is_some());
         let shortest = lanes.map(|lane| self.circle_from(lane)).min_by_key(Vec::len)?;
-        Some(Chain(shortest.into_iter().map(|(at, why)| (self.joined.at(at), why.to_owned())).collect()))
+        Some(Chain(shortest.into_iter().map(|(at, why)| (self.joined.at(at), why)).collect()))
     }
 
     /// Follows what each node waits for, from a lane's current node, until it closes; gives the closed part.
-    fn circle_from(&self, lane: usize) -> Vec<(Global, &'static str)> {
-        let mut path: Vec<(Global, &'static str)> = Vec::new();
+    fn circle_from(&self, lane: usize) -> Vec<(Global, String)> {
+        let mut path: Vec<(Global, String)> = Vec::new();
         let mut next = self.current(lane);
         while let Some(at) = next {
             if let Some(start) = path.iter().position(|(seen, _)| *seen == at) {
                 return path.split_off(start);
             }
             let Some(Wait::For(other, why)) = self.waits(at) else { break };
-            path.push((at, why));
             // What it waits for may itself stand behind the node that its lane is at.
             next = self.current(self.joined.links[other].lane);
+            let is_behind = next.is_some_and(|current| current != other);
+            path.push((at, format!("{why}{}", if is_behind { " what stands behind" } else { "" })));
         }
         path
     }

@@ -129,7 +129,7 @@ impl<'j, 'a> Run<'j, 'a> {
         self.expressions.fold(&ids, self.collective == Collective::Barrier).map_err(|bad| match bad {
             BadFold::Mixed(a, b) => mixed(format!("chunk {a} with chunk {b}")),
             BadFold::Twice(contributor, first, second) => {
-                let mut chain = vec![(self.joined.at(at), "folds what comes from both of:".to_owned())];
+                let mut chain = vec![(self.joined.at(at), "folds what comes from both".to_owned())];
                 let makers = [first, second].into_iter().filter_map(|i| values[i].by);
                 chain.extend(makers.map(|by| (self.joined.at(by), String::new())));
                 VerifyError::DoubleCount { contributor, chain: Chain(chain) }
@@ -215,7 +215,7 @@ impl<'j, 'a> Run<'j, 'a> {
                 _ => None,
             };
             next = source.map(|message| self.joined.messages[*message].sender);
-            let why = if next.is_some() { "which got it from:" } else { "" };
+            let why = if next.is_some() { "got it from" } else { "" };
             chain.push((self.joined.at(at), why.to_owned()));
         }
         Chain(chain)

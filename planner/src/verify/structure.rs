@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::error::VerifyError;
 use crate::buffers::BlockCounts;
+use crate::export::words;
 use crate::plan::{Direction, EXPECTED_NAME, MAX_CHANNELS, Node, Plan, Sink, Source, Span, check_name};
 use crate::shape::BufferKind;
 
@@ -52,7 +53,7 @@ pub(crate) fn slice(plan: &Plan) -> Result<(), String> {
     let chunks = Chunks::of(plan);
     for (i, like) in plan.scratch.iter().enumerate() {
         if like.buffer == BufferKind::Scratch || like.count != 1 || !chunks.hold(*like) {
-            return Err(format!("scratch chunk {i} is said to be like {like:?}"));
+            return Err(format!("scratch chunk {i} is said to be like {}", words::span(*like)));
         }
     }
     channels(plan)?;
@@ -96,7 +97,7 @@ fn channels(plan: &Plan) -> Result<(), String> {
     let mut ends = plan.channels.clone();
     ends.sort_unstable();
     match ends.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => Err(format!("{:?} is listed twice", twice[0])),
+        Some(twice) => Err(format!("channel {} is listed twice", words::channel(&twice[0]))),
         None => Ok(()),
     }
 }
@@ -173,10 +174,14 @@ fn is_marked(source: &Source) -> bool {
 
 fn span_fits(plan: &Plan, chunks: &Chunks, span: Span) -> Result<(), String> {
     if !chunks.hold(span) {
-        return Err(format!("{span:?} is not within the buffer"));
+        return Err(format!("{} is not within the buffer", words::span(span)));
     }
     if span.count > plan.span_chunks {
-        return Err(format!("{span:?} has more chunks than a message may have ({})", plan.span_chunks));
+        return Err(format!(
+            "{} has more chunks than a message may have ({})",
+            words::span(span),
+            plan.span_chunks
+        ));
     }
     Ok(())
 }

@@ -84,6 +84,25 @@ fn every_algorithm_at_every_world_up_to_33() {
 }
 
 #[test]
+fn a_request_may_name_any_number_of_channels_between_those_chosen_among() {
+    let multi_ring = Algorithm::named("multi_ring").expect("it is listed");
+    for topology in [2, 3, 7, 8].map(Topology::single_host).into_iter().chain([Topology::hosts(2, 4)]) {
+        for channels in 2..=8 {
+            let candidate = Candidate { channels, ..Candidate::of(multi_ring).next().expect("one") };
+            check(&candidate, &candidate.apply(&call(Collective::AllReduce, 0, &topology)));
+        }
+    }
+    let topology = Topology::single_host(4);
+    let refused = |name, channels| {
+        let call = call(Collective::AllReduce, 0, &topology).with_channels(channels);
+        Algorithm::named(name).expect("it is listed").supports(&call).expect_err("too many or few")
+    };
+    assert_eq!(refused("multi_ring", 9), "runs over 2 to 8 channels, not 9");
+    assert_eq!(refused("multi_ring", 1), "runs over 2 to 8 channels, not 1");
+    assert_eq!(refused("ring", 3), "runs over 1 channel, not 3");
+}
+
+#[test]
 fn every_algorithm_at_larger_worlds() {
     let count: usize = [24, 32, 64].map(|world| verify_all(&Topology::single_host(world))).iter().sum();
     println!("{count} plans proved");

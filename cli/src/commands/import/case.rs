@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn one_wrong_element_shows() {
         let plan = plan(Collective::AllToAll, 2);
-        let case = Case::new(&plan, Size { bytes: 96, count: 4 });
+        let case = Case::new(&plan, Size { bytes: 96, count: 4, asked: None });
         let mut output: Vec<i64> = (0..12).map(|i| element(i / 4, 8 + i % 4)).collect();
         assert_eq!(case.check(&output), Ok(()));
         output[5] += 1;
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn in_place_the_smaller_buffer_is_the_own_block_of_the_larger() {
-        let size = Size { bytes: 96, count: 4 };
+        let size = Size { bytes: 96, count: 4, asked: None };
         let at = |collective| Case::new(&plan(collective, 1), size).in_place().1;
         assert_eq!(at(Collective::ReduceScatter), 4..8);
         assert_eq!((at(Collective::AllGather), at(Collective::AllToAll)), (0..12, 0..12));

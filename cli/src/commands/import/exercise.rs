@@ -26,7 +26,8 @@ pub fn run(
             let took = on_all(&comms, &plans, *size, *in_place)?;
             let (bytes, ranks, ms) = (size.bytes, plans.len(), took.as_secs_f64() * 1e3);
             let way = if *in_place { "in place" } else { "out of place" };
-            say(format!("ran        {bytes} bytes {way} in {ms:.1} ms: right on all {ranks} ranks"))?;
+            let of = size.asked.map_or_else(String::new, |asked| format!(" (whole elements of {asked})"));
+            say(format!("ran        {bytes} bytes{of} {way} in {ms:.1} ms: right on all {ranks} ranks"))?;
         }
     }
     Ok(())

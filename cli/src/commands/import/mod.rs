@@ -53,7 +53,8 @@ struct Arguments {
     /// Run it on threads of this process, and check the results
     #[arg(long)]
     run: bool,
-    /// Sizes of the full buffer to run and draw it at, in place of some that the plan is for; several are separated by commas
+    /// Sizes of the full buffer to run it at, separated by commas, and to draw it at, the first of them [default: to run, some that
+    /// the plan is for; to draw, 1MiB or the nearest that it is for]
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     bytes: Vec<Bytes>,
     #[command(flatten)]
@@ -65,10 +66,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     arguments.drawings.check([arguments.file.as_path()])?;
     let (format, plans) = read(&arguments.file)?;
     let sizes = sizes::of(&plans, &arguments.bytes)?;
-    draw(arguments, &plans, &sizes, &settings)?;
+    draw(arguments, &plans, sizes::drawn(&plans, &sizes), &settings)?;
     let summary = summary::summary(format.name, &plans);
     say(arguments, &summary)?;
     if arguments.run {
+        let sizes = if sizes.is_empty() { sizes::usual(&plans) } else { sizes };
         let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or(0);
         memory::check(largest, plans.len())?;
         exercise::run(&plans, &sizes, &settings, |line| say(arguments, &format!("{line}\n")))?;
@@ -95,17 +97,11 @@ fn read(path: &std::path::Path) -> Result<(&'static Format, Vec<Plan>), CommandE
     })
 }
 
-/// Writes the files; drawings show the bytes of the first size.
-fn draw(
-    arguments: &Arguments,
-    plans: &[Plan],
-    sizes: &[Size],
-    settings: &Settings,
-) -> Result<(), CommandError> {
+/// Writes the files; drawings show the bytes of a size.
+fn draw(arguments: &Arguments, plans: &[Plan], size: Size, settings: &Settings) -> Result<(), CommandError> {
     let drawings = &arguments.drawings;
     let tile_bytes = if settings.tile_bytes.0 == 0 { TILE_BYTES } else { settings.tile_bytes.0 };
-    let request = sizes.first().map(|size| sizes::request(&plans[0], size.count));
-    let request = request.unwrap_or_else(|| sizes::request(&plans[0], 0));
+    let request = sizes::request(&plans[0], size.count);
     let sizing = planner::export::Sizing { request, tile_bytes };
     let timeline = drawings.show_times().then(|| predicted(plans, &sizing, settings)).flatten();
     let measured = drawings.measured(plans)?;

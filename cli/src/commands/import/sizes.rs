@@ -12,9 +12,11 @@ pub struct Size {
     pub bytes: u64,
     /// Elements per block.
     pub count: u64,
+    /// What was asked for, where that is not whole elements.
+    pub asked: Option<u64>,
 }
 
-/// Sizes unasked stay below this, unless the plan is for larger ones only.
+/// The size that drawings show unasked; others unasked stay below this, unless the plan is for larger ones only.
 const USUAL_BYTES: u64 = 1 << 20;
 
 /// The call of a plan on `count` 64-bit integers per block; a barrier has none.
@@ -23,19 +25,26 @@ pub fn request(plan: &Plan, count: u64) -> Request {
     Request::new(plan.collective, DType::I64, Op::Sum, count).with_root(plan.root)
 }
 
-/// The sizes asked for, each one that the plan is for; without any, the smallest, one that the chunks do not divide, and a larger one.
+/// The sizes asked for, each one that the plan is for.
 pub fn of(plans: &[Plan], asked: &[Bytes]) -> Result<Vec<Size>, CommandError> {
+    asked.iter().map(|bytes| size(&plans[0], bytes.0)).collect()
+}
+
+/// The size to draw a plan at: the first asked for, or one at which every chunk has bytes, as far as the plan is for such.
+pub fn drawn(plans: &[Plan], asked: &[Size]) -> Size {
     let plan = &plans[0];
-    if asked.is_empty() {
-        return Ok(usual(plan));
+    if let Some(first) = asked.first() {
+        return *first;
     }
-    asked.iter().map(|bytes| size(plan, bytes.0)).collect()
+    let (least, most) = counts(plan);
+    let usual = USUAL_BYTES.checked_div(per_element(plan)).unwrap_or(0).max(u64::from(plan.parts));
+    Size::new(plan, usual.max(least).min(most))
 }
 
 fn size(plan: &Plan, asked: u64) -> Result<Size, CommandError> {
     let size = Size::new(plan, asked.checked_div(per_element(plan)).unwrap_or(0));
     if plan.bytes.contains(size.bytes) {
-        return Ok(size);
+        return Ok(Size { asked: Some(asked).filter(|asked| *asked != size.bytes), ..size });
     }
     let (range, bytes) = (plan.bytes, size.bytes);
     Err(CommandError::Usage(format!(
@@ -43,19 +52,26 @@ fn size(plan: &Plan, asked: u64) -> Result<Size, CommandError> {
     )))
 }
 
-fn usual(plan: &Plan) -> Vec<Size> {
+/// Those to run at where none is asked for: the smallest, one that the chunks do not divide, and a larger one.
+pub fn usual(plans: &[Plan]) -> Vec<Size> {
+    let plan = &plans[0];
     let (element, parts) = (per_element(plan), u64::from(plan.parts));
     if element == 0 {
         return vec![Size::new(plan, 0)];
     }
-    let least = plan.bytes.min.div_ceil(element);
-    let most = plan.bytes.max.unwrap_or(u64::MAX) / element;
+    let (least, most) = counts(plan);
     let large = (USUAL_BYTES / element).max(least.saturating_add(1000 * parts));
     let counts = [least.max(1), least.saturating_add(3 * parts + 1), large];
     let mut counts: Vec<u64> = counts.into_iter().map(|count| count.min(most)).collect();
     counts.dedup();
     let sizes = counts.into_iter().map(|count| Size::new(plan, count));
     sizes.filter(|size| plan.bytes.contains(size.bytes)).collect()
+}
+
+/// The least and the most elements per block that a plan is for.
+fn counts(plan: &Plan) -> (u64, u64) {
+    let element = per_element(plan).max(1);
+    (plan.bytes.min.div_ceil(element), plan.bytes.max.unwrap_or(u64::MAX) / element)
 }
 
 /// Bytes of the full buffer per element of a block.
@@ -65,6 +81,6 @@ fn per_element(plan: &Plan) -> u64 {
 
 impl Size {
     fn new(plan: &Plan, count: u64) -> Size {
-        Size { bytes: count.saturating_mul(per_element(plan)), count }
+        Size { bytes: count.saturating_mul(per_element(plan)), count, asked: None }
     }
 }

@@ -116,6 +116,13 @@ impl Asked {
         predict(plans, &self.sizing, &self.topology, &model)
     }
 
+    /// What the call takes by the model that the choice is made by.
+    pub fn chosen_by_ns(&self) -> Result<f64, CommandError> {
+        let call = Call::new(self.request(), self.world(), &self.topology);
+        let contender = self.choice.model().contender(self.candidate()?, &call);
+        Ok(contender.predict(self.bytes).time_ns())
+    }
+
     /// Why the call gets its algorithm.
     pub fn explain(&self) -> Result<String, CommandError> {
         planner::explain(self.request(), &self.topology, &self.choice).map_err(refused)

@@ -94,7 +94,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let is_proved = plans.len() == asked.world() && (asked.world() <= PROVED_WORLD || arguments.verify);
     let proof = is_proved.then(|| verify(&plans, settings.depth as usize)).transpose()?;
     draw(arguments, &asked, &plans, shown)?;
-    show(arguments, &asked, shown, &words(proof, &settings))?;
+    let folds = asked.request().collective.reduces() && asked.world() > 1;
+    show(arguments, &asked, shown, &words(proof, folds, &settings))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -126,12 +127,13 @@ fn verify(plans: &[Plan], depth: usize) -> Result<Verified, CommandError> {
 }
 
 /// What was proved, in words.
-fn words(proof: Option<Verified>, settings: &Settings) -> String {
+fn words(proof: Option<Verified>, folds: bool, settings: &Settings) -> String {
     let Some(Verified { nodes, messages, needs_copying, order }) = proof else {
         return format!("not verified: more than {PROVED_WORLD} ranks; --verify does it");
     };
     let copying = if needs_copying { "; right only where messages are copied as they are sent" } else { "" };
     let order = match order {
+        _ if !folds => "",
         FoldOrder::Any => "",
         FoldOrder::RankByRank => "; folded rank by rank",
         FoldOrder::AtOnce => "; folded in rank order at once",
@@ -151,7 +153,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let timeline = is_whole.then(|| asked.timeline(plans)).and_then(|predicted| {
         predicted.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
     });
-    let drawing = Drawing::new(shown).with_sizing(&asked.sizing);
+    let drawing = Drawing::new(shown).with_sizing(&asked.sizing).with_chosen_by_ns(asked.chosen_by_ns()?);
     let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
     let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
     drawings.write(&drawing, shown, plans)

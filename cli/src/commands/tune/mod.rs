@@ -241,6 +241,9 @@ fn check(arguments: &Arguments, settings: &Settings, file: Option<&Path>) -> Res
     let choice = file.map_or_else(|| settings.tuning.clone(), |file| TuningChoice::File(file.to_owned()));
     let tuned = Tuned::load(&choice).map_err(|error| CommandError::Usage(error.to_string()))?;
     let word = hcomm::settings::value::Value::show(&choice);
+    let built_in =
+        if tuned.text.is_empty() { ", hcomm's built-in figures: no tuning file counts here" } else { "" };
+    eprintln!("checks the choices by {}{built_in}", tuned.source);
     let measured = measure(arguments, Path::new(&word))?;
     let text = match arguments.json {
         true => format!("{}\n", check::json(&measured, &tuned.source)),

@@ -97,6 +97,8 @@ pub(crate) struct Core {
     /// Executions that ended, to be repeated, or for their allocations; the oldest first.
     #[allow(clippy::vec_box, reason = "they are moved in and out, and are large")]
     spare: Vec<Box<Execution>>,
+    /// Operations of executions that were repeated, for their allocations, once nobody else holds them.
+    operations: Vec<Arc<Operation>>,
     /// The first failure; later operations fail with it.
     broken: Option<(u64, Failure)>,
     /// Whether a wire needs system calls to move bytes.
@@ -124,6 +126,7 @@ impl Core {
             unchecked: None,
             occupied: [false; WINDOWS as usize],
             spare: Vec::new(),
+            operations: Vec::new(),
             broken: None,
             has_sockets,
             calm: false,

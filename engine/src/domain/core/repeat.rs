@@ -3,11 +3,14 @@
 //! What has to be looked at for other calls, and cannot change while nobody else holds the core, is worked out once: whether
 //! the core is *calm*, as it is put back.
 
-use super::Core;
+use std::sync::Arc;
+
 use super::admission::chained;
+use super::{Core, MAX_SPARE};
 use crate::bindings::Spans;
 use crate::call::{Call, Outline};
 use crate::execution::{Execution, Progress};
+use crate::operation::Operation;
 
 impl Core {
     /// Whether nothing is in flight, nothing has gone wrong, and nothing is recorded.
@@ -52,6 +55,21 @@ impl Core {
         self.chain = chained(self.chain, execution.call().fingerprint);
         execution.follow(self.chain);
         true
+    }
+
+    /// An operation for one that is repeated, with the allocation of an earlier one that nobody holds any more.
+    pub fn operation(&mut self) -> Arc<Operation> {
+        for operation in &mut self.operations {
+            if let Some(free) = Arc::get_mut(operation) {
+                free.renew();
+                return operation.clone();
+            }
+        }
+        let operation = Arc::<Operation>::default();
+        if self.operations.len() < MAX_SPARE {
+            self.operations.push(operation.clone());
+        }
+        operation
     }
 
     /// Advances one that is repeated.

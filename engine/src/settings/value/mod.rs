@@ -8,7 +8,6 @@ pub mod duration;
 pub mod file;
 pub mod filter;
 pub mod number;
-pub mod quantity;
 pub mod rate;
 pub mod tuning;
 
@@ -17,6 +16,7 @@ pub use bytes::Bytes;
 pub use choice::{DebugLevel, TransportChoice};
 pub use cpus::CpuSet;
 pub use filter::NameFilter;
+pub use hcomm_ops::quantity;
 pub use rate::Rate;
 pub use tuning::TuningChoice;
 

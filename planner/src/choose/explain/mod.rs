@@ -12,7 +12,7 @@ use crate::algorithm::Call;
 use crate::compile::{PlanError, select};
 use crate::request::Request;
 use crate::topology::Topology;
-use rows::{Row, rows};
+use rows::{Chosen, Row, rows};
 
 /// A table of all candidates for a call, the chosen one first; the sizes at which the choice changes; and what overrode the costs.
 ///
@@ -25,15 +25,15 @@ pub fn explain(request: &Request, topology: &Topology, choice: &Choice) -> Resul
     let size = request.full_bytes(topology.world());
     let bytes = size.unwrap_or(0);
     let step = choice.thresholds(&call).and_then(|table| table.at(bytes));
-    let asked = Asked { request, call: &call, choice, bytes, chosen, step };
     let rows = rows(&call, choice, chosen, bytes);
+    let asked = Asked { request, call: &call, choice, bytes, chosen, step, rows: &rows };
     // Writing into a String cannot fail.
     let mut text = String::new();
     let _ = asked.head(&mut text, size, topology);
-    let _ = asked.table(&mut text, &rows);
+    let _ = asked.table(&mut text);
     let _ = refusals(&mut text, &call);
     let _ = asked.by_size(&mut text);
-    let _ = asked.overrides(&mut text, &rows);
+    let _ = asked.overrides(&mut text);
     Ok(text)
 }
 
@@ -46,13 +46,14 @@ struct Asked<'a> {
     chosen: Candidate,
     /// What the table says of it, whatever the call asks for.
     step: Option<&'a Threshold>,
+    rows: &'a [Row<'a>],
 }
 
 impl Asked<'_> {
     fn head(&self, text: &mut String, size: Option<u64>, topology: &Topology) -> std::fmt::Result {
         let Asked { call, chosen, choice, .. } = self;
         let size = size.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
-        writeln!(text, "{call}{size}: {chosen}, {}", self.reason())?;
+        writeln!(text, "{call}{size}: {chosen}, {}", self.reason().reason)?;
         let hosts = topology.host_names().len();
         let crowd = topology.ranks_per_processor();
         let plural = if hosts == 1 { "" } else { "s" };
@@ -62,18 +63,30 @@ impl Asked<'_> {
         }
         match choice.model().measured() {
             Some(measured) => {
-                writeln!(text, "; measured with {} ranks over {}\n", measured.world, measured.condition)
+                writeln!(text, "; measured with {} ranks over {}", measured.world, measured.condition)?;
             }
-            None => writeln!(text, "; not measured in such a world\n"),
+            None => writeln!(text, "; not measured in such a world")?,
         }
+        writeln!(
+            text,
+            "predicted: by the choice's model, which adds up what the busiest rank does; a drawing follows the plan message by \
+             message, and may say another time\n"
+        )
     }
 
     /// Why the chosen one is.
-    fn reason(&self) -> String {
-        if self.request.algorithm.is_some() {
-            return "as the call asks".to_owned();
-        }
-        self.step.map_or_else(String::new, |step| self.why(step.why))
+    fn reason(&self) -> Chosen {
+        let why = self.step.map(|step| step.why);
+        let (reason, is_asked) = match (&self.request.algorithm, why) {
+            (Some(_), _) => ("as the call asks".to_owned(), true),
+            (None, Some(why @ Why::Pinned(_))) => (self.why(why), true),
+            (None, Some(why)) => {
+                let is_least = !self.rows.iter().any(|row| row.is_faster_than(&self.rows[0]));
+                (format!("{}{}", if is_least { "" } else { "nearly the " }, self.why(why)), false)
+            }
+            (None, None) => (String::new(), false),
+        };
+        Chosen { reason, is_asked }
     }
 
     fn why(&self, why: Why) -> String {
@@ -84,27 +97,29 @@ impl Asked<'_> {
         }
     }
 
-    fn table(&self, text: &mut String, rows: &[Row<'_>]) -> std::fmt::Result {
+    fn table(&self, text: &mut String) -> std::fmt::Result {
+        let (rows, chosen) = (self.rows, self.reason());
         let width = width(rows.iter().map(|row| row.contender.candidate));
         writeln!(
             text,
-            "{:<width$} {:>12} {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  why",
+            "{:<width$} {:>12} {:>8} {:>6} {:>6} {:>9} {:>16} {:>17} {:>9}  why",
             "algorithm",
             "predicted",
             "measured",
             "steps",
             "tiles",
             "messages",
-            "local bytes",
-            "remote bytes",
+            "local bytes/rank",
+            "remote bytes/host",
             "roundings"
         )?;
         for row in rows {
             let (work, amounts) = (&row.contender.demand.work, &row.amounts);
             let sent = |part: f64| (part * self.bytes as f64).round() as u64;
+            let roundings = if self.call.op.is_exact(self.call.dtype) { 0 } else { work.roundings };
             writeln!(
                 text,
-                "{:<width$} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>13} {:>13} {:>9}  {}",
+                "{:<width$} {:>9.1} us {:>8} {:>6} {:>6} {:>9} {:>16} {:>17} {:>9}  {}",
                 row.contender.candidate,
                 row.time_ns() / 1000.0,
                 row.factor(),
@@ -113,8 +128,8 @@ impl Asked<'_> {
                 (amounts.messages.local + amounts.messages.remote).round(),
                 sent(work.sent.local),
                 sent(work.sent.remote),
-                work.roundings,
-                row.why(&rows[0], &self.reason())
+                roundings,
+                row.why(&rows[0], &chosen)
             )?;
         }
         Ok(())
@@ -138,7 +153,7 @@ impl Asked<'_> {
     }
 
     /// From the strongest to the weakest.
-    fn overrides(&self, text: &mut String, rows: &[Row<'_>]) -> std::fmt::Result {
+    fn overrides(&self, text: &mut String) -> std::fmt::Result {
         writeln!(text, "\noverrides:")?;
         let before = text.len();
         if let Some(name) = &self.request.algorithm {
@@ -154,7 +169,12 @@ impl Asked<'_> {
                 writeln!(text, "  {pin} of {}: set aside, {cause}", pin.source)?;
             }
         }
-        if let (Some(Why::Measured), Some(other)) = (self.step.map(|step| step.why), by_costs(rows)) {
+        for (pin, whom) in self.choice.elsewhere() {
+            if pin.collective == self.call.collective {
+                writeln!(text, "  {pin} of {}: for {whom}", pin.source)?;
+            }
+        }
+        if let (Some(Why::Measured), Some(other)) = (self.step.map(|step| step.why), by_costs(self.rows)) {
             let (measured, source) = (self.step.map(|step| step.candidate), self.choice.source());
             let measured = measured.map_or_else(String::new, |candidate| candidate.to_string());
             writeln!(
@@ -194,14 +214,28 @@ fn by_costs(rows: &[Row<'_>]) -> Option<Candidate> {
     least.map(|row| row.contender.candidate)
 }
 
+/// Why those that cannot serve the call cannot: a line per reason, with all that have it.
 fn refusals(text: &mut String, call: &Call<'_>) -> std::fmt::Result {
-    let mut last = None;
+    let mut refused: Vec<(String, Vec<Candidate>)> = Vec::new();
     for candidate in Candidate::all().filter(|c| c.algorithm.collectives.contains(&call.collective)) {
-        let refused = candidate.supports(call).err().map(|reason| (candidate.algorithm.name, reason));
-        if let Some((name, reason)) = refused.as_ref().filter(|_| refused != last) {
-            writeln!(text, "{name} cannot: {reason}")?;
+        let Err(reason) = candidate.supports(call) else { continue };
+        let name = candidate.algorithm.name;
+        let same = |(other, those): &&mut (String, Vec<Candidate>)| {
+            *other == reason && those[0].algorithm.name == name
+        };
+        match refused.iter_mut().find(same) {
+            Some((_, those)) => those.push(candidate),
+            None => refused.push((reason, vec![candidate])),
         }
-        last = refused.or(last);
     }
-    Ok(())
+    refused.iter().try_for_each(|(reason, those)| writeln!(text, "{} cannot: {reason}", names(those)))
+}
+
+/// The candidates of one algorithm, or just its name where these are all.
+fn names(those: &[Candidate]) -> String {
+    let algorithm = those[0].algorithm;
+    if those.len() == Candidate::of(algorithm).count() {
+        return algorithm.name.to_owned();
+    }
+    those.iter().map(Candidate::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,16 @@ pub struct Row<'a> {
     is_chosen: bool,
 }
 
+/// Why the first row is the first.
+pub struct Chosen {
+    pub reason: String,
+    /// By the call or a pin.
+    pub is_asked: bool,
+}
+
+/// What is shown as nothing, in microseconds.
+const LEAST_US: f64 = 0.05;
+
 /// A row for each candidate that can serve a call of so many bytes: the chosen one, then from fast to slow.
 pub fn rows<'a>(call: &Call<'_>, choice: &'a Choice, chosen: Candidate, bytes: u64) -> Vec<Row<'a>> {
     let others = Candidate::all().filter(|c| c.supports(call).is_ok() && !c.has_plan_of(&chosen));
@@ -36,6 +46,11 @@ impl Row<'_> {
         self.prediction.time_ns()
     }
 
+    /// Whether it takes less than another, as shown.
+    pub fn is_faster_than(&self, other: &Row<'_>) -> bool {
+        (other.time_ns() - self.time_ns()) / 1000.0 >= LEAST_US
+    }
+
     /// The measured time as a multiple of the model's, or a dash.
     pub fn factor(&self) -> String {
         match self.prediction.factor {
@@ -45,16 +60,23 @@ impl Row<'_> {
     }
 
     /// What it costs beside the first row, largest part first; or why that one is first.
-    pub fn why(&self, first: &Row<'_>, chosen_for: &str) -> String {
+    pub fn why(&self, first: &Row<'_>, chosen: &Chosen) -> String {
         if self.is_chosen {
-            return format!("chosen: {chosen_for}");
+            return format!("chosen: {}", chosen.reason);
         }
         let total = (self.time_ns() - first.time_ns()) / 1000.0;
         let modelled = (self.prediction.model_ns - first.prediction.model_ns) / 1000.0;
-        if total <= 0.0 {
-            return format!("{:.1} us less, but not asked for", -total);
+        if total.abs() < LEAST_US {
+            return "takes the same".to_owned();
         }
-        if modelled <= 0.0 {
+        if self.is_faster_than(first) {
+            let but = if chosen.is_asked { "but not asked for" } else { "too little to change for" };
+            return format!("{:.1} us less, {but}", -total);
+        }
+        if modelled.abs() < LEAST_US {
+            return format!("{total:.1} us more as measured; by the model the same");
+        }
+        if modelled < 0.0 {
             return format!("{total:.1} us more as measured; the model has {:.1} us less", -modelled);
         }
         let waiting = self.costs.waiting_ns(&self.amounts) - self.costs.waiting_ns(&first.amounts);

@@ -137,3 +137,70 @@ fn what_was_measured_is_said_to_decide() {
         "{text}"
     );
 }
+
+#[test]
+fn equal_times_and_the_two_counts_of_bytes_are_said_in_words() {
+    let text = explained(&all_reduce(1000), &Topology::single_host(1));
+    assert!(text.contains("  takes the same\n") && !text.contains("-0.0"), "{text}");
+    assert!(text.contains(" local bytes/rank remote bytes/host "), "{text}");
+    assert!(text.contains("\npredicted: by the choice's model, "), "{text}");
+}
+
+#[test]
+fn each_reason_stands_once_beside_the_pairs_that_have_it() {
+    let all_to_all = Request::new(Collective::AllToAll, DType::F32, ReduceOp::Sum, 1000);
+    let text = explained(&all_to_all, &Topology::hosts(4, 8));
+    let refused: Vec<&str> = text.lines().filter(|line| line.starts_with("hierarchical(")).collect();
+    let refused: Vec<&str> =
+        refused.into_iter().filter_map(|line| line.split_once(" cannot: ")).map(|(_, why)| why).collect();
+    assert!(!refused.is_empty() && !text.contains("\nhierarchical cannot"), "{text}");
+    for (i, reason) in refused.iter().enumerate() {
+        assert!(!refused[..i].contains(reason), "twice: {reason}");
+    }
+    assert!(text.contains("\nhierarchical(direct,ring), hierarchical(ring,ring) cannot: "), "{text}");
+}
+
+#[test]
+fn one_kept_for_the_margin_is_not_called_the_least() {
+    let topology = Topology::single_host(4);
+    let choice = Choice::new(&topology, Costs::shm());
+    let call = Call::new(&all_reduce(1), 4, &topology);
+    let kept = super::super::sizes().find(|bytes| {
+        let least = rows(&call, &choice, choice.pick(&call, Some(*bytes)).expect("one"), *bytes);
+        least[1..].iter().any(|row| row.is_faster_than(&least[0]))
+    });
+    let text = explained(&all_reduce(kept.expect("a size") / 4), &topology);
+    assert!(text.contains(", nearly the least predicted time\n"), "{text}");
+    assert!(text.contains(" us less, too little to change for\n"), "{text}");
+}
+
+#[test]
+fn pins_for_others_say_for_whom() {
+    let text = "format = 1
+        [[pin]]
+        collective = 'all_reduce'
+        algorithm = 'ring'
+        communicator = 'data'
+        world = 4
+        [[pin]]
+        collective = 'all_reduce'
+        algorithm = 'two_shot'
+        to = '1KiB'
+        world = 2
+        [[pin]]
+        collective = 'broadcast'
+        algorithm = 'chain'
+        world = 2";
+    let tuning = Tuning::parse(text).expect("a good file");
+    let basis = Basis { tuning, source: "some.toml".to_owned(), ..Basis::default() };
+    let text = explained_by(&basis, &all_reduce(1), &Topology::single_host(4));
+    let overrides = text.split_once("overrides:\n").map(|(_, rest)| rest);
+    assert_eq!(
+        overrides,
+        Some(
+            "  all_reduce=ring of some.toml: for communicators named 'data' in worlds of 4\n  \
+             all_reduce@..1024=two_shot of some.toml: for worlds of 2\n"
+        ),
+        "{text}"
+    );
+}

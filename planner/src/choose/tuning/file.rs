@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::size::Size;
 use super::{
     Condition, Curve, FitError, LinkKind, LinkTuning, Machine, Made, Measured, TunedPin, Tuning, defaults,
 };
@@ -79,8 +80,8 @@ struct MeasuredFile {
 struct PinFile {
     collective: Collective,
     algorithm: Spanned<String>,
-    from: Option<u64>,
-    to: Option<Spanned<u64>>,
+    from: Option<Size>,
+    to: Option<Spanned<Size>>,
     world: Option<NonZeroUsize>,
     communicator: Option<String>,
 }
@@ -236,8 +237,8 @@ impl PinFile {
     fn checked(self, text: &str) -> Result<TunedPin, TuningError> {
         AlgorithmName::parse(self.algorithm.get_ref())
             .map_err(|unknown| fault(text, self.algorithm.span(), unknown.to_string()))?;
-        let from_bytes = self.from.unwrap_or(0);
-        let to_bytes = self.to.as_ref().map_or(u64::MAX, |to| *to.get_ref());
+        let from_bytes = self.from.map_or(0, |from| from.0);
+        let to_bytes = self.to.as_ref().map_or(u64::MAX, |to| to.get_ref().0);
         if let Some(to) = self.to.filter(|_| to_bytes <= from_bytes) {
             return Err(fault(text, to.span(), format!("expected more than from = {from_bytes}")));
         }
@@ -378,6 +379,14 @@ mod tests {
                 "'algorithm = \"chian\"': unknown algorithm 'chian'",
             ),
             ("to = 1048576", "to = 4096", "'to = 4096': expected more than from = 4096"),
+            ("to = 1048576", "to = '4KiB'", "'to = '4KiB'': expected more than from = 4096"),
+            (
+                "to = 1048576",
+                "to = '12QB'",
+                "'to = '12QB'': '12QB' is no size; expected a size such as 256MB",
+            ),
+            ("to = 1048576", "to = -1", "expected a number of bytes, or a size such as '64KB'"),
+            ("to = 1048576", "to = 1.5", "expected a number of bytes, or a size such as '64KB'"),
             (
                 "collective = \"broadcast\"",
                 "collective = \"all\"",

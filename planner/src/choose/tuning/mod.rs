@@ -5,6 +5,7 @@
 mod curve;
 mod defaults;
 mod file;
+mod size;
 mod write;
 
 use std::fmt;

@@ -140,7 +140,7 @@ fn ranks(picture: &Picture<'_>, geometry: &Geometry) -> Vec<Rank> {
         rank: plan.rank,
         top: band.top,
         height: band.height,
-        lanes: plan.lanes.iter().map(|lane| words::lane(lane.kind)).collect(),
+        lanes: plan.lanes.iter().map(|lane| lane.kind.to_string()).collect(),
     };
     picture.plans.iter().zip(&geometry.bands).map(rank).collect()
 }

@@ -29,12 +29,15 @@ function start() {
     if (node >= 0) for (const view of views) if (view !== from()) view.reveal(node);
   };
 
+  // The graph has the room that the times leave, so it comes last.
+  const note = document.getElementById("times-note");
+  if (note) note.textContent = [...model.times.map((each) => each.note), ...LEGEND].join(" · ");
+  const times = model.times.length ? new Times(document.getElementById("times"), model, pointAt, select(() => times)) : null;
+  if (times) views.push(times);
   const section = document.getElementById("graph");
   const Graph = section.querySelector("svg") ? PictureGraph : PaintedGraph;
   const graph = new Graph(section, model, pointAt, select(() => graph));
   views.push(graph);
-  const times = model.times.length ? new Times(document.getElementById("times"), model, pointAt, select(() => times)) : null;
-  if (times) views.push(times);
 
   connect(model, graph, times, details);
   root.dataset.drawn = `${model.count} nodes`;
@@ -51,8 +54,6 @@ function connect(model, graph, times, details) {
   };
   for (const button of document.querySelectorAll("button")) button.addEventListener("click", does[button.dataset.do]);
   document.getElementById("scale")?.addEventListener("change", (event) => times.setSameScale(event.target.checked));
-  const note = document.getElementById("times-note");
-  if (note) note.textContent = [...model.times.map((each) => each.note), ...LEGEND].join(" · ");
   addEventListener("pointermove", (event) => placeBeside(details, event));
 }
 

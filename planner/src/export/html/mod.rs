@@ -15,6 +15,9 @@ use data::Data;
 /// Graphs of up to so many nodes are SVG, whose text can be searched and copied; larger ones are painted as far as they are seen.
 const SVG_NODES: usize = 600;
 
+/// Measured and predicted times have one scale at first, unless one of them takes more than so many times the other.
+const SAME_SCALE: f64 = 4.0;
+
 const STYLE: &str = include_str!("page.css");
 
 /// The script, in order: each part uses those before it.
@@ -75,8 +78,13 @@ impl Drawing<'_> {
     fn below(&self) -> String {
         let has_times = self.timeline.is_some() || self.measured.is_some();
         let scale = match (self.timeline, self.measured) {
-            (Some(_), Some(_)) => "<label><input type=\"checkbox\" id=\"scale\" checked>same scale</label>",
-            _ => "",
+            (Some(timeline), Some(measured)) => {
+                let totals = [timeline.total_ns(), measured.total_ns()];
+                let is_near = totals[0].max(totals[1]) <= SAME_SCALE * totals[0].min(totals[1]);
+                let checked = if is_near { " checked" } else { "" };
+                format!("<label><input type=\"checkbox\" id=\"scale\"{checked}>same scale</label>")
+            }
+            _ => String::new(),
         };
         let times = format!(
             "<div id=\"times-head\"><b>lanes over time</b><span id=\"times-note\"></span>{scale}\

@@ -23,14 +23,21 @@ class PaintedGraph {
     this.surface.paint();
   }
 
+  /** Shows all of it, and goes on to until it is moved, whatever room it has. */
   fit() {
     const box = this.section.getBoundingClientRect();
+    this.show(this.fitted(box.width, box.height));
+    this.isFitted = true;
+  }
+
+  fitted(roomWidth, roomHeight) {
     const { width, height } = this.model;
-    const scale = Math.max(0.002, Math.min(box.width / width, box.height / height));
-    this.show({ scale, x: (width - box.width / scale) / 2, y: (height - box.height / scale) / 2 });
+    const scale = Math.max(0.002, Math.min(roomWidth / width, roomHeight / height));
+    return { scale, x: (width - roomWidth / scale) / 2, y: (height - roomHeight / scale) / 2 };
   }
 
   show(view) {
+    this.isFitted = false;
     this.view = view;
     this.surface.ask();
   }
@@ -70,6 +77,7 @@ class PaintedGraph {
   }
 
   paint(context, width, height) {
+    if (this.isFitted) this.view = this.fitted(width, height);
     const { scale, x, y } = this.view;
     const seen = { left: x, top: y, right: x + width / scale, bottom: y + height / scale };
     const ink = colours();

@@ -150,3 +150,20 @@ fn measured_runs_stand_beside_predicted_ones() {
     assert_eq!(data["measured"]["runs"][0], serde_json::json!([]));
     assert!(text.contains("id=\"scale\""));
 }
+
+#[test]
+fn times_that_differ_much_have_scales_of_their_own_at_first() {
+    let (plans, sizing, timeline) = ring(2);
+    let page = |factor: f64| {
+        let us = timeline.total_ns() / 1000.0 * factor;
+        let event = format!(
+            r#"[{{"cat":"node","ts":5.0,"dur":{us},"pid":0,"args":{{"operation":4,"tile":0,"node":0,"plan":"{:016x}"}}}}]"#,
+            plans[0].id
+        );
+        let measured = Measured::read(&[("t".to_owned(), event)], &plans).expect("a trace of this plan");
+        Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).with_measured(&measured).html()
+    };
+    for (factor, is_same) in [(0.2, false), (0.3, true), (3.9, true), (4.1, false), (200.0, false)] {
+        assert_eq!(page(factor).contains("id=\"scale\" checked>"), is_same, "{factor}");
+    }
+}

@@ -12,7 +12,7 @@ class Times {
     this.section = section;
     this.model = model;
     this.marked = { node: -1, tile: -1 };
-    this.isSameScale = true;
+    this.isSameScale = document.getElementById("scale")?.checked ?? true;
     this.rows = rowsOf(model, innerHeight * 0.4);
     section.style.height = `${this.rows.height + AXIS + (model.times.length > 1 ? 20 : 6)}px`;
     this.surface = new Surface(section.querySelector("canvas"), (context, width, height) => this.paint(context, width, height));

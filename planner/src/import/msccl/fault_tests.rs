@@ -256,7 +256,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         PAIRS,
         "srcbuf=\"s\" srcoff=\"2\" dstbuf=\"i\"",
         "srcbuf=\"s\" srcoff=\"0\" dstbuf=\"i\"",
-        "the plan fails its proof: the contribution of rank 1 is counted twice: rank 0 node 1 (reduce in[0..2] + scratch[0..2]* -> out[0..2] !) folds what comes from both of:; rank 0 node 0 (reduce in[0..2]* + scratch[0..2]* -> out[0..2]); rank 0 node 2 (recv [from rank 1 ch 0] -> scratch[0..2]) (rank 0 node 1 is gpu 0, tb 0, step 2; rank 0 node 0 is gpu 0, tb 0, step 1; rank 0 node 2 is gpu 0, tb 1, step 0)",
+        "the plan fails its proof: the contribution of rank 1 is counted twice: rank 0 node 1 (reduce in[0..2] + scratch[0..2]* -> out[0..2] !) folds what comes from both rank 0 node 0 (reduce in[0..2]* + scratch[0..2]* -> out[0..2]) and rank 0 node 2 (recv [from rank 1 ch 0] -> scratch[0..2]) (rank 0 node 1 is gpu 0, tb 0, step 2; rank 0 node 0 is gpu 0, tb 0, step 1; rank 0 node 2 is gpu 0, tb 1, step 0)",
     ),
     (
         PAIRS,
@@ -292,7 +292,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         RING,
         "type=\"rrs\" srcbuf",
         "type=\"rcs\" srcbuf",
-        "the plan fails its proof: output chunk 2 of rank 0 is (1 + 2) of chunk 2, expected all ranks of chunk 2; by rank 0 node 5 (recv [from rank 2 ch 0] -> out[2]) which got it from:; rank 2 node 3 (recv-copy-send [from rank 1 ch 0] -> out[2], [to rank 0 ch 0]) which got it from:; rank 1 node 2 (recv-reduce-send [from rank 0 ch 0]* + in[2]* -> out[2], [to rank 2 ch 0]) (rank 0 node 5 is gpu 0, tb 0, step 4; rank 2 node 3 is gpu 2, tb 0, step 3; rank 1 node 2 is gpu 1, tb 0, step 2)",
+        "the plan fails its proof: output chunk 2 of rank 0 is (1 + 2) of chunk 2, expected all ranks of chunk 2; rank 0 node 5 (recv [from rank 2 ch 0] -> out[2]) got it from rank 2 node 3 (recv-copy-send [from rank 1 ch 0] -> out[2], [to rank 0 ch 0]), which got it from rank 1 node 2 (recv-reduce-send [from rank 0 ch 0]* + in[2]* -> out[2], [to rank 2 ch 0]) (rank 0 node 5 is gpu 0, tb 0, step 4; rank 2 node 3 is gpu 2, tb 0, step 3; rank 1 node 2 is gpu 1, tb 0, step 2)",
     ),
     // The text.
     (RING, "</algo>", "", "line 32: the file ends within algo"),

@@ -27,8 +27,12 @@ use program::Program;
 use wiring::Wiring;
 
 /// The format.
-pub(super) const FORMAT: Format =
-    Format { name: "MSCCL XML", recognises: |text| text.trim_start().starts_with('<'), read: import };
+pub(super) const FORMAT: Format = Format {
+    name: "MSCCL XML",
+    sign: "XML",
+    recognises: |text| text.trim_start().starts_with('<'),
+    read: import,
+};
 
 /// Longest file.
 const MAX_FILE_BYTES: u64 = 16 << 20;

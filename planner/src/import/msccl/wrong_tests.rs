@@ -54,8 +54,8 @@ fn plans_that_are_wrong_as_a_whole_are_refused_with_the_steps_that_show_it() {
         (
             file("allreduce", 3, &[&[(1, 1, 0, exchange)], &[(0, 0, 0, exchange)]]),
             "the plan fails its proof: deadlock with channels 2 deep: rank 0 node 2 (send in[2] -> [to rank 1 ch 0]) waits for \
-             room, which is made by:; rank 1 node 2 (send in[2] -> [to rank 0 ch 0]) waits for room, which is made by: (rank 0 \
-             node 2 is gpu 0, tb 0, step 2; rank 1 node 2 is gpu 1, tb 0, step 2)",
+             room, which is made by what stands behind rank 1 node 2 (send in[2] -> [to rank 0 ch 0]), which waits for room, \
+             which is made by what stands behind the first of these (rank 0 node 2 is gpu 0, tb 0, step 2; rank 1 node 2 is gpu 1, tb 0, step 2)",
         ),
         (
             file("allreduce", 1, &[&[(1, 1, 0, waits_first)], &[(0, 0, 0, waits_first)]]),

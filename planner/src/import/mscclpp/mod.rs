@@ -33,7 +33,8 @@ use crate::plan::{Overlay, Plan};
 use program::Program;
 
 /// The format. hcomm's own JSON has slices where this has GPUs.
-pub(super) const FORMAT: Format = Format { name: "MSCCL++ JSON", recognises, read: import };
+pub(super) const FORMAT: Format =
+    Format { name: "MSCCL++ JSON", sign: "an object with \"gpus\"", recognises, read: import };
 
 fn recognises(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"gpus\"") && !text.contains("\"slices\"")

@@ -19,8 +19,7 @@ const LONGEST_NAME: usize = 120;
 pub(super) fn read(text: &str) -> Result<Program, ImportError> {
     within("bytes of the file", text.len() as u64, MAX_FILE_BYTES)?;
     within("objects of the file", text.bytes().filter(|byte| *byte == b'{').count() as u64, MAX_OBJECTS)?;
-    let file: File = serde_json::from_str(text)
-        .map_err(|error| ImportError::Syntax { line: error.line(), reason: error.to_string() })?;
+    let file: File = serde_json::from_str(text).map_err(|error| unread(text, &error))?;
     check_gpus(&file)?;
     let pieces = pieces(&file)?;
     let outline = outline(&file, pieces)?;
@@ -40,6 +39,21 @@ pub(super) fn read(text: &str) -> Result<Program, ImportError> {
         gpus.push(Gpu { chunks: chunks[rank], blocks: blocks? });
     }
     Ok(Program { outline, in_place: file.inplace, gpus, counters })
+}
+
+/// Fields that MSCCL++ has written up to 2024, and no longer since.
+const OLD_FIELDS: [&str; 2] = ["inputChunks", "colletive"];
+
+/// What is no JSON of this format, the place said once.
+fn unread(text: &str, error: &serde_json::Error) -> ImportError {
+    let (line, whole) = (error.line(), error.to_string());
+    let place = format!(" at line {line} column {}", error.column());
+    let reason = whole.strip_suffix(&place).unwrap_or(&whole);
+    let old = OLD_FIELDS.into_iter().find(|field| text.contains(&format!("\"{field}\"")));
+    let hint = old.map_or_else(String::new, |field| {
+        format!("; the file has '{field}', as MSCCL++ wrote before 2025; expected its layout since then")
+    });
+    ImportError::Syntax { line, reason: format!("{reason}{hint}") }
 }
 
 /// GPUs and blocks are numbered from 0, and there are not too many of them.

@@ -294,6 +294,14 @@ fn faults_are_named() {
         (with(SWITCH, r#""buffer_type": "i", "#, ""), "a switch channel without buffer_type"),
         ("{}".to_owned(), "missing field"),
         (
+            with(READS, "input_chunks", "inputChunks"),
+            "missing field `input_chunks`; the file has 'inputChunks', as MSCCL++ wrote ",
+        ),
+        (
+            with(READS, "\"collective\"", "\"colletive\""),
+            "missing field `collective`; the file has 'colletive', as MSCCL++ wrote ",
+        ),
+        (
             format!("{{\"gpus\": [], {}", &READS[1..].replace("\"gpus\"", "\"other\"")),
             "it has 0 gpus; expected at least 2",
         ),
@@ -301,6 +309,7 @@ fn faults_are_named() {
     for (text, expected) in cases {
         let error = import(&text).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+        assert!(!error.contains(" at line "), "the line is said once: {error:?}");
     }
 }
 

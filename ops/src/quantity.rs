@@ -1,4 +1,4 @@
-//! Numbers with a unit, read and written exactly: shared by sizes, durations and rates.
+//! Numbers with a unit, read and written exactly: shared by sizes, and the settings' durations and rates.
 
 /// A unit: its spelling and how many base units it is.
 pub type Unit = (&'static str, u64);
