@@ -9,6 +9,7 @@ mod launch;
 mod memory;
 mod plan;
 mod print;
+mod settings;
 mod tune;
 
 use std::process::ExitCode;
@@ -30,8 +31,15 @@ pub struct Subcommand {
 }
 
 /// Every subcommand, in the order of `--help`.
-pub static COMMANDS: &[Subcommand] =
-    &[launch::COMMAND, plan::COMMAND, import::COMMAND, bench::COMMAND, tune::COMMAND, doctor::COMMAND];
+pub static COMMANDS: &[Subcommand] = &[
+    launch::COMMAND,
+    plan::COMMAND,
+    import::COMMAND,
+    bench::COMMAND,
+    tune::COMMAND,
+    doctor::COMMAND,
+    settings::COMMAND,
+];
 
 impl Subcommand {
     /// Its part of the command line.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hcomm_ops::Bytes;
+
 use super::Work;
 use crate::algorithm::{ALGORITHMS, Algorithm, Call, Pair};
 use crate::request::Collective;
@@ -186,12 +188,9 @@ impl<'a> Words<'a> {
 /// Shorter ones could not hold an element of every chunk of a message.
 pub(super) const LEAST_TILE_BYTES: u64 = 4096;
 
-/// `16KiB` or `16384`.
+/// `16KiB`, `16K` or `16384`: a size as in settings.
 fn tile_of(text: &str) -> Option<u64> {
-    let bytes = match text.strip_suffix("KiB") {
-        Some(number) => number.parse::<u64>().ok()?.checked_mul(1024)?,
-        None => text.parse().ok()?,
-    };
+    let Bytes(bytes) = text.parse().ok()?;
     (LEAST_TILE_BYTES..Candidate::WHOLE_SLOT).contains(&bytes).then_some(bytes)
 }
 
@@ -218,7 +217,9 @@ mod tests {
             texts.collect::<Vec<_>>()
         };
         assert_eq!(named("ring", &[Candidate::WHOLE_SLOT, 4096]), ["ring", "ring/4KiB"]);
-        assert_eq!(named("ring/8192", &[Candidate::WHOLE_SLOT, 4096]), ["ring/8KiB"]);
+        for tile in ["8192", "8K", "8KiB"] {
+            assert_eq!(named(&format!("ring/{tile}"), &[Candidate::WHOLE_SLOT, 4096]), ["ring/8KiB"]);
+        }
         let made = named("hierarchical", &[Candidate::WHOLE_SLOT]);
         assert!(made.len() > 1 && made.iter().all(|text| text.starts_with("hierarchical(")), "{made:?}");
         assert_eq!(named("hierarchical(ring,ring)", &[Candidate::WHOLE_SLOT]), ["hierarchical(ring,ring)"]);
