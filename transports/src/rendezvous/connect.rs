@@ -50,7 +50,7 @@ impl Connector {
         if let Some(why_not) = why_not_shm(&self.context, &self.members, self.peer) {
             return Err(why_not);
         }
-        let (Some(local), Some(name)) = (&self.local, &self.doors().unix) else {
+        let (Some(local), Ok(name)) = (&self.local, &self.doors().unix) else {
             return Err("this rank has no memory to share".to_owned());
         };
         let attempt = async {

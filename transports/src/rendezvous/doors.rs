@@ -13,6 +13,7 @@ use super::error::JoinError;
 use super::handshake::fill_random;
 use super::interfaces::interfaces_of_host;
 use super::roster::{Doors, Member};
+use crate::shm::Segment;
 
 /// Opens this rank's doors. `near` is its own address on its connection with rank 0, where it has one.
 pub(super) fn open(context: &Context, near: Option<IpAddr>) -> Result<(Doorman, Member), JoinError> {
@@ -22,7 +23,7 @@ pub(super) fn open(context: &Context, near: Option<IpAddr>) -> Result<(Doorman, 
     let port =
         listener.local_addr().map_err(JoinError::system("read the port of a listening socket"))?.port();
     let (unix, name) = match context.transports {
-        Transports::Tcp => (None, None),
+        Transports::Tcp => (None, Err("is to use TCP only".to_owned())),
         Transports::Auto | Transports::Shm => open_unix()?,
     };
     let doors = Doors { transports: context.transports, addresses, port, unix: name };
@@ -82,16 +83,20 @@ pub(super) fn from_std(listener: std::net::TcpListener) -> io::Result<TcpListene
     TcpListener::from_std(listener)
 }
 
-/// A Unix socket without a file, under a name that nobody can guess; who connects must prove the token all the same.
-fn open_unix() -> Result<(Option<UnixListener>, Option<String>), JoinError> {
+/// A Unix socket without a file, under a name that nobody can guess; who connects must prove the token all the same. A rank that
+/// could hand no memory over it has none, but says why.
+fn open_unix() -> Result<(Option<UnixListener>, Result<String, String>), JoinError> {
     let mut random = [0; 16];
     fill_random(&mut random).map_err(JoinError::system("read random bytes"))?;
     let name = format!("hcomm-{:032x}", u128::from_le_bytes(random));
-    match UnixListener::bind(format!("\0{name}")) {
-        Ok(listener) => Ok((Some(listener), Some(name))),
-        Err(error) => {
-            tracing::debug!(%error, "no Unix socket can be opened; the ranks of this host use TCP");
-            Ok((None, None))
+    let opened = Segment::try_one().map_err(|error| format!("cannot share memory: {error}")).and_then(|()| {
+        UnixListener::bind(format!("\0{name}")).map_err(|error| format!("cannot open a Unix socket: {error}"))
+    });
+    match opened {
+        Ok(listener) => Ok((Some(listener), Ok(name))),
+        Err(why_not) => {
+            tracing::debug!(why_not, "this rank shares no memory; it uses TCP, also within its host");
+            Ok((None, Err(why_not)))
         }
     }
 }

@@ -30,13 +30,8 @@ pub(super) struct Local {
 
 /// Why this rank and another do not share memory, as far as that can be told without trying.
 pub(super) fn why_not_shm(context: &Context, members: &[Member], peer: Rank) -> Option<String> {
-    let why_not = |rank: Rank| match &members[rank].doors {
-        doors if doors.transports == super::Transports::Tcp => {
-            Some(format!("rank {rank} is to use TCP only"))
-        }
-        doors if doors.unix.is_none() => Some(format!("rank {rank} could not open a Unix socket")),
-        _ => None,
-    };
+    let why_not =
+        |rank: Rank| members[rank].doors.unix.as_ref().err().map(|why| format!("rank {rank} {why}"));
     let apart = || members[context.rank].host.why_no_unix_socket(&members[peer].host);
     why_not(context.rank.min(peer)).or_else(|| why_not(context.rank.max(peer))).or_else(apart)
 }

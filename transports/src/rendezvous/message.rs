@@ -224,7 +224,8 @@ fn put_member(out: &mut BytesMut, member: &Member) {
     });
     put_list(out, addresses, |out, address| out.put_slice(&to_v6(*address).octets()));
     out.put_u16_le(*port);
-    put_option(out, unix.as_deref());
+    put_bytes(out, unix.as_deref().unwrap_or_default().as_bytes());
+    put_bytes(out, unix.as_ref().err().map_or("", String::as_str).as_bytes());
 }
 
 fn put_list<T>(out: &mut BytesMut, items: &[T], put: impl Fn(&mut BytesMut, &T)) {
@@ -292,7 +293,11 @@ impl Input {
             2 => Transports::Tcp,
             other => return Err(Malformed::Field { field: "transport", value: other.into() }),
         };
-        let (addresses, port, unix) = (self.list(Input::address)?, self.0.try_get_u16_le()?, self.option()?);
+        let (addresses, port) = (self.list(Input::address)?, self.0.try_get_u16_le()?);
+        let unix = match (self.text()?, self.text()?) {
+            (name, why_not) if why_not.is_empty() => Ok(name),
+            (_, why_not) => Err(why_not),
+        };
         Ok(Member { host, pid, processors, doors: Doors { transports, addresses, port, unix } })
     }
 
@@ -345,7 +350,7 @@ mod tests {
     fn member() -> Member {
         let host = Host { name: "a".into(), boot: "b".into(), network: "n".into(), processes: String::new() };
         let addresses = vec!["10.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
-        let doors = Doors { transports: Transports::Auto, addresses, port: 80, unix: Some("x".into()) };
+        let doors = Doors { transports: Transports::Auto, addresses, port: 80, unix: Ok("x".into()) };
         Member { host, pid: 7, processors: vec![0, 5], doors }
     }
 

@@ -77,7 +77,8 @@ pub struct Member {
 impl Member {
     /// The only rank, whom nobody needs to reach.
     pub(super) fn alone(context: &Context) -> Self {
-        let doors = Doors { transports: context.transports, addresses: Vec::new(), port: 0, unix: None };
+        let unix = Err("is alone".to_owned());
+        let doors = Doors { transports: context.transports, addresses: Vec::new(), port: 0, unix };
         Member::here(context, doors)
     }
 
@@ -95,8 +96,8 @@ pub(super) struct Doors {
     /// In the order in which to try; none means "where you reached me before".
     pub(super) addresses: Vec<IpAddr>,
     pub(super) port: u16,
-    /// Name of its Unix socket, without a file.
-    pub(super) unix: Option<String>,
+    /// Name of its Unix socket, without a file; or why it shares no memory, after "rank 3".
+    pub(super) unix: Result<String, String>,
 }
 
 /// How two ranks are connected.
@@ -117,7 +118,8 @@ mod tests {
 
     fn member(boot: &str, processors: &[u32]) -> Member {
         let host = Host { boot: boot.to_owned(), ..Host::default() };
-        let doors = Doors { transports: Transports::Auto, addresses: Vec::new(), port: 0, unix: None };
+        let unix = Ok("x".to_owned());
+        let doors = Doors { transports: Transports::Auto, addresses: Vec::new(), port: 0, unix };
         Member { host, pid: 1, processors: processors.to_vec(), doors }
     }
 

@@ -10,6 +10,7 @@ mod segment;
 
 use crate::ring::{BadConfig, Ends, Layout, Region, RingWire};
 use crate::{AnyWire, Ringer, WireConfig};
+pub use room::Room;
 pub use segment::{Segment, SegmentError};
 
 /// The first page of a segment holds the `asleep` word.

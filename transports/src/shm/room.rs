@@ -2,25 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
-/// What is left, and within what limit.
+use rustix::process::{Resource, getrlimit};
+
+/// Kept free for all else that a process allocates, and for others that allocate within the same limit at the same time.
+const KEPT_BYTES: u64 = 32 << 20;
+
+/// How much shared memory there is room for, and within what limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Room {
-    pub(super) left: u64,
-    pub(super) limit: String,
+pub struct Room {
+    /// Bytes left, less 32 MiB that are kept free.
+    pub left: u64,
+    /// The limit, as the end of a sentence that says how many bytes are left.
+    pub limit: String,
 }
 
-/// The tightest of the machine's free memory and the limits of this process's control groups. What cannot be read limits nothing.
-pub(super) fn left() -> Room {
-    let machine = read(Path::new("/proc/meminfo")).and_then(|text| of_machine(&text));
-    let groups = group_folders(&read(Path::new("/proc/self/cgroup")).unwrap_or_default());
-    let group_rooms = groups.iter().filter_map(|folder| of_group(folder));
-    let none = Room { left: u64::MAX, limit: "as far as can be told".into() };
-    machine.into_iter().chain(group_rooms).min_by_key(|room| room.left).unwrap_or(none)
+impl Room {
+    /// The tightest of the machine's free memory, the limits of this process's control groups and that on the size of a file.
+    /// What cannot be read limits nothing.
+    pub fn left() -> Room {
+        let machine = read(Path::new("/proc/meminfo")).and_then(|text| of_machine(&text));
+        let groups = group_folders(&read(Path::new("/proc/self/cgroup")).unwrap_or_default());
+        let group_rooms = groups.iter().filter_map(|folder| of_group(folder));
+        let none = Room { left: u64::MAX, limit: "as far as can be told".into() };
+        let all = machine.into_iter().chain(group_rooms).chain(of_files());
+        all.min_by_key(|room| room.left).unwrap_or(none)
+    }
+
+    fn less_kept(left: u64, limit: String) -> Room {
+        Room { left: left.saturating_sub(KEPT_BYTES), limit }
+    }
 }
 
 fn of_machine(meminfo: &str) -> Option<Room> {
     let kib = field(meminfo, "MemAvailable:")?;
-    Some(Room { left: kib * 1024, limit: "on this machine (MemAvailable)".into() })
+    let limit = format!("on this machine (MemAvailable, less {KEPT_BYTES} that are kept free)");
+    Some(Room::less_kept(kib.saturating_mul(1024), limit))
+}
+
+/// A file that grows past this limit does not only fail: the kernel ends the process.
+fn of_files() -> Option<Room> {
+    let left = getrlimit(Resource::Fsize).current?;
+    Some(Room { left, limit: "for a file by this process's limit on their size (ulimit -f)".into() })
 }
 
 /// The folders of the process's control groups up to their roots, of version 2 and of version 1's memory controller.
@@ -45,9 +67,19 @@ fn of_group(folder: &Path) -> Option<Room> {
     let limit = number("memory.max").or_else(|| number("memory.limit_in_bytes"))?;
     let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
     let stat = read(&folder.join("memory.stat")).unwrap_or_default();
-    let cache = field(&stat, "inactive_file").unwrap_or(0);
-    let left = limit.saturating_sub(used.saturating_sub(cache));
-    Some(Room { left, limit: format!("of the {limit} bytes that {} allows", folder.display()) })
+    let left = limit.saturating_sub(used.saturating_sub(reclaimable(&stat)));
+    let folder = folder.display();
+    let limit = format!("of the {limit} that {folder} allows (less {KEPT_BYTES} that are kept free)");
+    Some(Room::less_kept(left, limit))
+}
+
+/// What the kernel drops before it ends a process: the cache of files that are as they are on disk. Version 1 counts what the
+/// groups below a group hold apart, under names with `total_`; its limit holds for all.
+fn reclaimable(stat: &str) -> u64 {
+    let number = |name: &str| field(stat, &format!("total_{name}")).or_else(|| field(stat, name));
+    let sum = |names: &[&str]| names.iter().filter_map(|name| number(name)).fold(0, u64::saturating_add);
+    let cache = sum(&["inactive_file", "active_file"]);
+    cache.saturating_sub(sum(&["dirty", "writeback", "file_dirty", "file_writeback"]))
 }
 
 /// The number that follows a name at the start of a line.
@@ -66,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_machine_says_what_is_available() {
-        let room = of_machine("MemTotal:  100 kB\nMemAvailable:   40 kB\n").unwrap();
-        assert_eq!(room.left, 40_960);
+        let room = of_machine("MemTotal:  100 kB\nMemAvailable:   40000 kB\n").unwrap();
+        assert_eq!(room.left, 40_960_000 - KEPT_BYTES);
         assert_eq!(of_machine("MemAvailable: many kB"), None);
     }
 
@@ -85,20 +117,28 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("hcomm-room-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        write("memory.max", "1000\n");
-        write("memory.current", "700\n");
-        write("memory.stat", "anon 500\ninactive_file 150\n");
+        write("memory.max", "100000000\n");
+        write("memory.current", "70000000\n");
+        write("memory.stat", "anon 500\ninactive_file 11000000\nactive_file 4100000\nfile_dirty 100000\n");
         let room = of_group(&folder);
         write("memory.max", "max\n");
         let unlimited = of_group(&folder);
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(room.unwrap().left, 450);
+        assert_eq!(room.unwrap().left, 45_000_000 - KEPT_BYTES);
         assert_eq!(unlimited, None);
     }
 
     #[test]
+    fn version_1_counts_the_groups_below_under_other_names() {
+        let stat =
+            "inactive_file 1\ndirty 0\ntotal_inactive_file 700\ntotal_active_file 50\ntotal_dirty 20\n";
+        assert_eq!(reclaimable(stat), 730);
+        assert_eq!(reclaimable("dirty 5\n"), 0);
+    }
+
+    #[test]
     fn this_process_has_some_room() {
-        let room = left();
+        let room = Room::left();
         assert!(room.left > 1 << 20 && room.left < u64::MAX, "{room:?}");
     }
 }

@@ -10,9 +10,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::room::{self, Room};
+use super::room::Room;
 use crate::mapping::{Mapping, SharedWord};
 use crate::{Doorbell, Ringer};
+
+/// Segments are allocated so many bytes at a time: ranks that share a limit and start at once then see each other's share of it,
+/// and none takes more past it than is kept free.
+const PIECE_BYTES: usize = 2 << 20;
 
 /// Where the `asleep` word of the owner's doorbell lies.
 const ASLEEP_AT: usize = 0;
@@ -73,21 +77,28 @@ impl Segment {
     /// # Errors
     /// [`SegmentError::Shortage`] where memory, or this process's share of it, does not suffice; the kernel's otherwise.
     pub fn create(bytes: usize) -> Result<Segment, SegmentError> {
-        let room = room::left();
+        let room = Room::left();
         if room.left < bytes as u64 {
-            return Err(shortage(bytes, room));
+            return Err(shortage(bytes, room.left, room.limit));
         }
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file =
-            memfd_create("hcomm", flags).map_err(|error| system(bytes, "make a file in memory", error))?;
+        let file = make_file(bytes)?;
         ftruncate(&file, bytes as u64).map_err(|error| system(bytes, "set its length", error))?;
-        fallocate(&file, FallocateFlags::empty(), 0, bytes as u64).map_err(|error| match error {
-            Errno::NOSPC | Errno::NOMEM => shortage(bytes, room::left()),
-            other => system(bytes, "allocate its pages", other),
-        })?;
-        let seals = needed_seals() | SealFlags::SEAL;
-        fcntl_add_seals(&file, seals).map_err(|error| system(bytes, "seal it", error))?;
-        Segment::map(file, bytes)
+        for start in (0..bytes).step_by(PIECE_BYTES) {
+            allocate(&file, start, bytes)?;
+        }
+        Segment::seal(file, bytes)
+    }
+
+    /// Tries whether this process can make segments at all, with one page, whatever room there is.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_one() -> Result<(), SegmentError> {
+        const PAGE: usize = 4096;
+        let file = make_file(PAGE)?;
+        ftruncate(&file, PAGE as u64).map_err(|error| system(PAGE, "set its length", error))?;
+        fallocate_piece(&file, 0, PAGE).map_err(|error| system(PAGE, "allocate its pages", error))?;
+        Segment::seal(file, PAGE).map(drop)
     }
 
     /// Maps a segment that another process made, which is not trusted: it must be of the agreed length and sealed.
@@ -134,6 +145,12 @@ impl Segment {
         &self.mapping
     }
 
+    fn seal(file: OwnedFd, bytes: usize) -> Result<Segment, SegmentError> {
+        let seals = needed_seals() | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals).map_err(|error| system(bytes, "seal it", error))?;
+        Segment::map(file, bytes)
+    }
+
     fn map(file: OwnedFd, bytes: usize) -> Result<Segment, SegmentError> {
         let mapping = Mapping::of_file(file.as_fd(), bytes).map_err(|source| SegmentError::System {
             bytes,
@@ -148,7 +165,33 @@ fn needed_seals() -> SealFlags {
     SealFlags::SHRINK | SealFlags::GROW
 }
 
-fn shortage(asked: usize, Room { left, limit }: Room) -> SegmentError {
+/// Some systems allow only files that can never be programs; kernels before 6.3 do not know the flag for it.
+fn make_file(bytes: usize) -> Result<OwnedFd, SegmentError> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    memfd_create("hcomm", flags | MemfdFlags::NOEXEC_SEAL)
+        .or_else(|error| if error == Errno::INVAL { memfd_create("hcomm", flags) } else { Err(error) })
+        .map_err(|error| system(bytes, "make a file in memory", error))
+}
+
+/// Allocates the piece of a file of `bytes` that begins at `start`, if there still is room for it.
+fn allocate(file: &OwnedFd, start: usize, bytes: usize) -> Result<(), SegmentError> {
+    let piece = PIECE_BYTES.min(bytes - start);
+    let room = Room::left();
+    let for_all = |room: Room| shortage(bytes, room.left.saturating_add(start as u64), room.limit);
+    if room.left < piece as u64 {
+        return Err(for_all(room));
+    }
+    fallocate_piece(file, start, piece).map_err(|error| match error {
+        Errno::NOSPC | Errno::NOMEM => for_all(Room::left()),
+        other => system(bytes, "allocate its pages", other),
+    })
+}
+
+fn fallocate_piece(file: &OwnedFd, start: usize, bytes: usize) -> rustix::io::Result<()> {
+    rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), start as u64, bytes as u64))
+}
+
+fn shortage(asked: usize, left: u64, limit: String) -> SegmentError {
     SegmentError::Shortage { asked, left, limit }
 }
 
