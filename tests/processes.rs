@@ -3,6 +3,7 @@
 //! The ranks are this test binary again: `rank_of_a_job` does nothing unless it is started as a rank.
 
 mod job;
+mod segments;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ fn rank_of_a_job() {
         "mismatch" => mismatch(),
         "absent" => absent(),
         "leave early" => leave_early(),
+        "share" => segments::share(),
         other => panic!("no role {other}"),
     };
     std::process::exit(code);

@@ -1,8 +1,10 @@
 //! [`Job`]: ranks of a job as processes of this test binary, and the ways in which one ends.
 
+use std::fs::Permissions;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,33 @@ const REPORT: &str = "JOB_REPORT";
 pub struct Job {
     ranks: Vec<Option<Child>>,
     folder: PathBuf,
+    token: String,
+}
+
+/// How the ranks of a job are started.
+pub struct Start<'a> {
+    /// How many ranks there are to be.
+    pub world: usize,
+    /// How many of them are started.
+    pub started: usize,
+    /// What joins them.
+    pub transport: &'a str,
+    /// What they do.
+    pub role: &'a str,
+    /// The words before the program's name on a rank's command line; the folder is the one for reports.
+    pub prefix: &'a dyn Fn(usize, &Path) -> Vec<String>,
+    /// More variables.
+    pub variables: &'a [(&'a str, &'a str)],
+    /// This test binary, or a copy of it.
+    pub program: PathBuf,
+}
+
+impl<'a> Start<'a> {
+    /// The usual way.
+    pub fn new(world: usize, transport: &'a str, role: &'a str) -> Self {
+        let program = std::env::current_exe().expect("this binary has a path");
+        Start { world, started: world, transport, role, prefix: &|_, _| Vec::new(), variables: &[], program }
+    }
 }
 
 /// What this process is to do, if it is a rank.
@@ -53,24 +82,63 @@ impl Job {
 
     /// Starts the first `started` of `world` ranks.
     pub fn start_some(world: usize, started: usize, transport: &str, role: &str) -> Job {
+        Job::start_under(&Start { started, ..Start::new(world, transport, role) })
+    }
+
+    /// Starts ranks in other ways.
+    pub fn start_under(how: &Start<'_>) -> Job {
         static JOBS: AtomicU32 = AtomicU32::new(0);
         let job = JOBS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("hcomm-job-{}-{job}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for reports");
+        // Ranks of other users report, too.
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("it is our folder");
+        let token = format!("{:032x}{job:032x}", std::process::id());
         // Free now; another process could take it before rank 0 does, which rank 0 would report.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let start = |rank: usize| {
-            let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
-            command.args(["rank_of_a_job", "--exact", "--nocapture", "--test-threads=1"]);
-            command.env(ROLE, role).env(REPORT, folder.join(rank.to_string()));
-            command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", world.to_string());
-            command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", "ab".repeat(32));
+            let mut words = (how.prefix)(rank, &folder);
+            words.push(how.program.display().to_string());
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).args(["rank_of_a_job", "--exact", "--nocapture", "--test-threads=1"]);
+            command.env(ROLE, how.role).env(REPORT, folder.join(rank.to_string()));
+            command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", how.world.to_string());
+            command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", &token);
             // Who dies before the ranks have met is only missed at this deadline.
             command.env("HCOMM_RENDEZVOUS_DEADLINE", "5s");
-            command.env("HCOMM_TRANSPORT", transport).stdout(Stdio::null()).stderr(Stdio::null());
+            command.env("HCOMM_TRANSPORT", how.transport).stdout(Stdio::null()).stderr(Stdio::null());
+            command.envs(how.variables.iter().copied());
             command.spawn().expect("a rank starts")
         };
-        Job { ranks: (0..started).map(|rank| Some(start(rank))).collect(), folder }
+        let ranks = (0..how.started).map(|rank| Some(start(rank))).collect();
+        Job { ranks, folder, token }
+    }
+
+    /// Waits until a rank has ended, in whatever way.
+    pub fn await_end(&mut self, rank: usize, limit: Duration) -> ExitStatus {
+        let status = self.end_of(rank, Instant::now() + limit);
+        self.ranks[rank] = None;
+        status
+    }
+
+    /// What a rank has reported.
+    pub fn text_of(&self, rank: usize) -> String {
+        std::fs::read_to_string(self.folder.join(rank.to_string())).unwrap_or_default()
+    }
+
+    /// Where ranks leave what they report.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Processes that have the job's token in their environment, this one apart.
+    pub fn processes(&self) -> Vec<String> {
+        let is_of_job = |folder: &PathBuf| {
+            let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+            environment.windows(self.token.len()).any(|part| part == self.token.as_bytes())
+        };
+        let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+        folders.filter(is_of_job).map(|folder| folder.display().to_string()).collect()
     }
 
     /// Waits until all ranks have met.
@@ -111,22 +179,24 @@ impl Job {
         }
     }
 
-    fn text_of(&self, rank: usize) -> String {
-        std::fs::read_to_string(self.folder.join(rank.to_string())).unwrap_or_default()
-    }
-
     fn await_all(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
         for rank in 0..self.ranks.len() {
-            let Some(child) = self.ranks[rank].as_mut() else { continue };
-            let status = loop {
-                match child.try_wait().expect("a child can be waited for") {
-                    Some(status) => break status,
-                    None if Instant::now() > deadline => panic!("rank {rank} hangs past {limit:?}"),
-                    None => std::thread::sleep(Duration::from_millis(1)),
-                }
-            };
-            assert!(status.success(), "rank {rank} ended with {status}: {:?}", self.text_of(rank));
+            if self.ranks[rank].is_some() {
+                let status = self.end_of(rank, deadline);
+                assert!(status.success(), "rank {rank} ended with {status}: {:?}", self.text_of(rank));
+            }
+        }
+    }
+
+    fn end_of(&mut self, rank: usize, deadline: Instant) -> ExitStatus {
+        let child = self.ranks[rank].as_mut().expect("the rank was started");
+        loop {
+            match child.try_wait().expect("a child can be waited for") {
+                Some(status) => return status,
+                None if Instant::now() > deadline => panic!("rank {rank} hangs past its time"),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
     }
 }

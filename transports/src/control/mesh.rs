@@ -5,8 +5,8 @@
 //! nothing stops working when any one of them goes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -39,9 +39,8 @@ pub(crate) struct Connected {
 /// One rank's end.
 pub(crate) struct MeshControl {
     rank: Rank,
-    handler: Handler,
+    gate: Arc<Gate>,
     peers: HashMap<Rank, Outgoing>,
-    gate: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     thread: ThreadId,
     ended: Receiver<()>,
@@ -71,7 +70,7 @@ pub(crate) enum Order {
 impl MeshControl {
     /// The two halves; to be called on the control thread, which is then to run the second.
     pub(crate) fn new(rank: Rank, handler: Handler, connected: Vec<Connected>) -> (Self, MeshTasks) {
-        let gate = Arc::new(AtomicBool::new(true));
+        let gate = Arc::new(Gate(Mutex::new(Some(handler))));
         let (stop, stopped) = watch::channel(false);
         let (ending, ended) = bounded(0);
         let (mut peers, mut tasks) = (HashMap::new(), Vec::new());
@@ -79,12 +78,12 @@ impl MeshControl {
             let (queue, orders) = mpsc::unbounded_channel();
             let queued_bytes = Arc::new(AtomicUsize::new(0));
             peers.insert(peer, Outgoing { queue, queued_bytes: Arc::clone(&queued_bytes) });
-            let handler = guarded(&handler, &gate);
+            let behind = Arc::clone(&gate);
+            let handler: Handler = Arc::new(move |event| behind.handle(event));
             tasks.push(Peer { rank: peer, socket, watch, orders, queued_bytes, handler });
         }
         let thread = std::thread::current().id();
-        let control =
-            MeshControl { rank, handler: guarded(&handler, &gate), peers, gate, stop, thread, ended };
+        let control = MeshControl { rank, gate, peers, stop, thread, ended };
         (control, MeshTasks { peers: tasks, stop: stopped, _ended: ending })
     }
 }
@@ -110,14 +109,14 @@ impl Control for MeshControl {
                 "a control message longer than {MAX_BODY_BYTES} bytes is dropped"
             );
         } else if to == self.rank {
-            (self.handler)(Event::Message { from: to, body });
+            self.gate.handle(Event::Message { from: to, body });
         } else if let Some(peer) = self.peers.get(&to) {
             peer.send(to, body);
         }
     }
 
     fn leave(&self, last: u64, deadline: Instant) {
-        self.gate.store(false, Ordering::SeqCst);
+        self.gate.close();
         let (done, all_done) = bounded::<()>(0);
         for peer in self.peers.values() {
             // The queue of a peer that is gone is closed: nobody is left to say goodbye to.
@@ -131,7 +130,7 @@ impl Control for MeshControl {
 
 impl Drop for MeshControl {
     fn drop(&mut self) {
-        self.gate.store(false, Ordering::SeqCst);
+        self.gate.close();
         let _ = self.stop.send(true);
         if std::thread::current().id() != self.thread {
             let _ = self.ended.recv_timeout(THREAD_END);
@@ -155,14 +154,23 @@ impl Outgoing {
     }
 }
 
-/// The handler until this rank has left.
-fn guarded(handler: &Handler, gate: &Arc<AtomicBool>) -> Handler {
-    let (handler, gate) = (Arc::clone(handler), Arc::clone(gate));
-    Arc::new(move |event| {
-        if gate.load(Ordering::SeqCst) {
+/// The handler until this rank has left. It is let go then: what it leads to holds this control in turn.
+struct Gate(Mutex<Option<Handler>>);
+
+impl Gate {
+    /// Calls the handler without holding it, so that it may send and leave itself.
+    fn handle(&self, event: Event) {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(handler) = handler {
             handler(event);
         }
-    })
+    }
+
+    fn close(&self) {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Not under the lock: with it may go much else.
+        drop(handler);
+    }
 }
 
 /// A thread named for its work.

@@ -392,3 +392,17 @@ fn more_memory_than_there_is_is_an_error_of_all() {
         assert!(error(outcome).contains("cannot make its shared memory: "), "{}", error(outcome));
     }
 }
+
+/// What the handler leads to may hold the control in turn, as a communicator does; both go all the same.
+#[test]
+fn a_rank_that_has_left_lets_go_of_its_handler() {
+    let outcomes = meet(&all(2), 2, |_| ());
+    let sessions: Vec<(Session, Log)> = outcomes.into_iter().map(Result::unwrap).collect();
+    for (session, log) in &sessions {
+        assert!(Arc::strong_count(log) > 1, "the handler holds the log");
+        session.control.leave(0, Instant::now() + PATIENCE);
+    }
+    for (_, log) in &sessions {
+        until("the handler's end", || Arc::strong_count(log) == 1);
+    }
+}
