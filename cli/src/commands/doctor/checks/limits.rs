@@ -1,8 +1,7 @@
 //! What the system allows this process: memory, open files, locked memory, watching other processes.
 
-use std::fs;
-
 use hcomm::settings::{Bytes, Settings};
+use hcomm::transports::shm::Room;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 
 use super::Finding;
@@ -16,39 +15,27 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     vec![memory(settings), open_files(), locked_memory(), process_watch()]
 }
 
+/// By the account that segments are made by.
 fn memory(settings: &Settings) -> Finding {
-    let free = available_bytes().into_iter().chain(group_room()).min();
+    let Room { left, limit } = Room::left();
     let staging = settings.buffer_size;
-    let Some(free) = free else {
+    if left == u64::MAX {
         return Finding::part("memory", "the system does not say how much is free", "");
-    };
-    let detail = format!("{} free, {staging} of staging per communicator and rank", in_gib(free));
-    if free / 8 < staging.0 {
-        let advice = "set a smaller HCOMM_BUFFER_SIZE, or raise the memory limit of the control group";
+    }
+    let detail = format!("{} left {limit}; up to {staging} of staging per communicator and rank", size(left));
+    if left / 8 < staging.0 {
+        let advice = "set a smaller HCOMM_BUFFER_SIZE, or raise that limit; where a rank's shared memory does not fit, \
+                      no rank gets a communicator and the error says what was asked and left";
         return Finding::part("memory", detail, advice);
     }
     Finding::ok("memory", detail)
 }
 
-fn in_gib(bytes: u64) -> String {
-    format!("{:.1}GiB", bytes as f64 / (1u64 << 30) as f64)
-}
-
-fn available_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
-/// What the memory limit of this process's control group leaves, where it has one.
-fn group_room() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let number = |name: &str| -> Option<u64> {
-        fs::read_to_string(format!("/sys/fs/cgroup{own}/{name}")).ok()?.trim().parse().ok()
-    };
-    number("memory.max")?.checked_sub(number("memory.current")?)
+fn size(bytes: u64) -> String {
+    match bytes >> 30 {
+        0 => format!("{:.1}MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{:.1}GiB", bytes as f64 / f64::from(1 << 30)),
+    }
 }
 
 fn open_files() -> Finding {

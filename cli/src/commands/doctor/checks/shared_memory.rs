@@ -1,39 +1,31 @@
-//! What ranks on one host need to share memory: sealed memory files, and Unix sockets to hand them over.
+//! What ranks on one host need to share memory: sealed memory files, Unix sockets to hand them over, and knowing that it is one host.
 
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use hcomm::settings::Settings;
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use hcomm::transports::rendezvous::Host;
+use hcomm::transports::shm::Segment;
 
 use super::Finding;
 
-const TRIED_BYTES: u64 = 1 << 20;
 const TCP_INSTEAD: &str = "until then, ranks of this host use TCP to each other";
 
-/// Memory files, Unix sockets.
+/// Memory files, Unix sockets, neighbours.
 pub fn check(_: &Settings) -> Vec<Finding> {
-    vec![memory_files(), unix_sockets()]
+    vec![memory_files(), unix_sockets(), neighbours()]
 }
 
 fn memory_files() -> Finding {
-    match try_memory_file() {
+    match Segment::try_one() {
         Ok(()) => Finding::ok("shared memory", "memfd_create with seals, allocated in full"),
         Err(error) => Finding::no(
             "shared memory",
-            format!("no sealed memory file of 1MiB: {error}"),
-            format!(
-                "allow memfd_create, fallocate and seals, and memory for them, in the container; {TCP_INSTEAD}"
-            ),
+            error.to_string(),
+            format!("allow memfd_create, fallocate and seals in the container; {TCP_INSTEAD}"),
         ),
     }
-}
-
-fn try_memory_file() -> rustix::io::Result<()> {
-    let file = memfd_create("hcomm-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    fallocate(&file, FallocateFlags::empty(), 0, TRIED_BYTES)?;
-    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
 }
 
 fn unix_sockets() -> Finding {
@@ -55,4 +47,27 @@ fn try_unix_socket() -> io::Result<()> {
     let (mut far, _) = listener.accept()?;
     near.write_all(b"?")?;
     far.read_exact(&mut [0])
+}
+
+/// Whom this process can share memory with.
+fn neighbours() -> Finding {
+    let Host { boot, network, processes, .. } = Host::of_this_process();
+    let user = rustix::process::geteuid().as_raw();
+    let unknown = [("boot id", &boot), ("network namespace", &network)];
+    match unknown.iter().find(|(_, value)| value.is_empty()) {
+        Some((what, _)) => Finding::no(
+            "neighbours",
+            format!(
+                "the system does not tell this process its {what}, by which ranks of one host know each other"
+            ),
+            format!("mount /proc in the container; {TCP_INSTEAD}"),
+        ),
+        None => Finding::ok(
+            "neighbours",
+            format!(
+                "user {user} in {network}, {processes}: shares memory with ranks of any user and of any namespace of processes, \
+                 mounts and IPC; uses TCP to those of another network namespace"
+            ),
+        ),
+    }
 }
