@@ -1,6 +1,6 @@
 //! [`Job`]: ranks of a job as processes of this test binary, and the ways in which one ends.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -94,8 +94,7 @@ impl Job {
         // Ranks of other users report, too.
         std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("it is our folder");
         let token = format!("{:032x}{job:032x}", std::process::id());
-        // Free now; another process could take it before rank 0 does, which rank 0 would report.
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let port = free_port();
         let start = |rank: usize| {
             let mut words = (how.prefix)(rank, &folder);
             words.push(how.program.display().to_string());
@@ -106,7 +105,8 @@ impl Job {
             command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", &token);
             // Who dies before the ranks have met is only missed at this deadline.
             command.env("HCOMM_RENDEZVOUS_DEADLINE", "5s");
-            command.env("HCOMM_TRANSPORT", how.transport).stdout(Stdio::null()).stderr(Stdio::null());
+            let errors = File::create(errors_of(&folder, rank)).expect("a place for what it prints");
+            command.env("HCOMM_TRANSPORT", how.transport).stdout(Stdio::null()).stderr(errors);
             command.envs(how.variables.iter().copied());
             command.spawn().expect("a rank starts")
         };
@@ -184,7 +184,12 @@ impl Job {
         for rank in 0..self.ranks.len() {
             if self.ranks[rank].is_some() {
                 let status = self.end_of(rank, deadline);
-                assert!(status.success(), "rank {rank} ended with {status}: {:?}", self.text_of(rank));
+                let errors = std::fs::read_to_string(errors_of(&self.folder, rank)).unwrap_or_default();
+                assert!(
+                    status.success(),
+                    "rank {rank} ended with {status}: {:?}\n{errors}",
+                    self.text_of(rank)
+                );
             }
         }
     }
@@ -199,6 +204,22 @@ impl Job {
             }
         }
     }
+}
+
+/// A port that is free now, of those that the system gives to nobody who does not ask for one by number: else a connection of
+/// another job could take it before rank 0 does.
+fn free_port() -> u16 {
+    const FIRST: u32 = 12_000;
+    const PORTS: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(409);
+    let next = || FIRST + own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+    let mut ports = (0..PORTS).filter_map(|_| u16::try_from(next()).ok());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+}
+
+fn errors_of(folder: &Path, rank: usize) -> PathBuf {
+    folder.join(format!("{rank}.errors"))
 }
 
 impl Drop for Job {
