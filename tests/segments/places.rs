@@ -85,3 +85,14 @@ fn ranks_share_memory_where_memory_files_may_not_be_programs() {
         assert_eq!(reports(&how), ["shm", "shm"]);
     }
 }
+
+/// Kernels before 6.3 refuse what they do not know.
+#[test]
+fn ranks_share_memory_where_the_kernel_does_not_know_memory_files_that_are_no_programs() {
+    let way = ["strace", "-f", "-o", "/dev/null", "-e", "inject=memfd_create:error=EINVAL:when=1+2"];
+    if can_run("an older kernel", &[&way[..], &["true"]].concat()) {
+        let prefix = |_: usize, _: &Path| words(&way);
+        let how = Start { prefix: &prefix, ..Start::new(2, "shm", "share") };
+        assert_eq!(reports(&how), ["shm", "shm"]);
+    }
+}
