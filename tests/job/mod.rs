@@ -45,6 +45,21 @@ impl<'a> Start<'a> {
         let program = std::env::current_exe().expect("this binary has a path");
         Start { world, started: world, transport, role, prefix: &|_, _| Vec::new(), variables: &[], program }
     }
+
+    /// A rank that does not know its job yet.
+    fn command(&self, rank: usize, folder: &Path) -> Command {
+        let mut words = (self.prefix)(rank, folder);
+        words.push(self.program.display().to_string());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["rank_of_a_job", "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(ROLE, self.role).env(REPORT, folder.join(rank.to_string()));
+        command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", self.world.to_string());
+        // Who dies before the ranks have met is only missed at this deadline.
+        command.env("HCOMM_RENDEZVOUS_DEADLINE", "5s").env("HCOMM_TRANSPORT", self.transport);
+        let errors = File::create(errors_of(folder, rank)).expect("a place for what it prints");
+        command.stdout(Stdio::null()).stderr(errors);
+        command
+    }
 }
 
 /// What this process is to do, if it is a rank.
@@ -96,21 +111,11 @@ impl Job {
         let token = format!("{:032x}{job:032x}", std::process::id());
         let port = free_port();
         let start = |rank: usize| {
-            let mut words = (how.prefix)(rank, &folder);
-            words.push(how.program.display().to_string());
-            let mut command = Command::new(&words[0]);
-            command.args(&words[1..]).args(["rank_of_a_job", "--exact", "--nocapture", "--test-threads=1"]);
-            command.env(ROLE, how.role).env(REPORT, folder.join(rank.to_string()));
-            command.env("HCOMM_RANK", rank.to_string()).env("HCOMM_WORLD", how.world.to_string());
+            let mut command = how.command(rank, &folder);
             command.env("HCOMM_ADDRESS", format!("127.0.0.1:{port}")).env("HCOMM_TOKEN", &token);
-            // Who dies before the ranks have met is only missed at this deadline.
-            command.env("HCOMM_RENDEZVOUS_DEADLINE", "5s");
-            let errors = File::create(errors_of(&folder, rank)).expect("a place for what it prints");
-            command.env("HCOMM_TRANSPORT", how.transport).stdout(Stdio::null()).stderr(errors);
-            command.envs(how.variables.iter().copied());
-            command.spawn().expect("a rank starts")
+            Some(command.envs(how.variables.iter().copied()).spawn().expect("a rank starts"))
         };
-        let ranks = (0..how.started).map(|rank| Some(start(rank))).collect();
+        let ranks = (0..how.started).map(start).collect();
         Job { ranks, folder, token }
     }
 
