@@ -27,7 +27,7 @@ def svg(found, titles, heading):
         f"<title>{escape(heading)}</title><style>{STYLE}</style>",
         f'<rect class="paper" width="{width}" height="{height}" rx="8"/>',
         word(LEFT - 44, 26, heading, "title"),
-        word(LEFT - 44, 46, "time over the best peer's; below 1 hcomm is faster", "note"),
+        word(LEFT - 44, 46, "time over the best peer's; where hcomm is below 1 it is faster than all of them", "note"),
     ]
     names = drawn(found)
     parts += grid(found) + [part for name in names for part in curve(found, name, paint(name, names))]
@@ -69,15 +69,14 @@ def grid(found):
         parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{y}" x2="{end}" y2="{y}"/>')
         parts.append(word(LEFT - 8, y + 4, f"{2.0 ** power:g}", "end"))
     parts += [word(across(i), TOP + HEIGHT + 22, size_text(line.size), "middle") for i, line in enumerate(found)]
-    best = "times above 8 lie on the upper edge"
-    return [*parts, word(LEFT, TOP + HEIGHT + 44, best, "note")]
+    return [*parts, word(LEFT, TOP + HEIGHT + 44, f"times above {HIGHEST:g} lie on the upper edge", "note")]
 
 
 def curve(found, name, look):
     """One library: a line, with a dot at each size."""
     points = [(across(i), down(line.times[name] / line.times[line.best])) for i, line in enumerate(found) if name in line.times]
     path = " ".join(f"{x},{y}" for x, y in points)
-    dots = [f'<circle cx="{x}" cy="{y}" r="3" fill="none" {look}/>' for x, y in points]
+    dots = [f'<circle class="paper" cx="{x}" cy="{y}" r="3" {look.partition(" stroke-dasharray")[0]}/>' for x, y in points]
     return [f'<polyline points="{path}" fill="none" stroke-linejoin="round" {look}/>', *dots]
 
 

@@ -34,11 +34,18 @@ template <bool PAST_CACHES> static void sum(const Memory &m, size_t from, size_t
   _mm_sfence();
 }
 
-template <bool PAST_CACHES> static void worker(const Memory &m, int rank, pthread_barrier_t &gate, std::vector<double> &times) {
-  cpu_set_t own;
+// Keeps the calling thread on the `index`-th processor that this process may use.
+static void pin(int index) {
+  cpu_set_t allowed, own;
   CPU_ZERO(&own);
-  CPU_SET(rank, &own);
-  pthread_setaffinity_np(pthread_self(), sizeof own, &own);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(cpu, &allowed) && index-- == 0) CPU_SET(cpu, &own);
+  if (CPU_COUNT(&own)) pthread_setaffinity_np(pthread_self(), sizeof own, &own);
+}
+
+template <bool PAST_CACHES> static void worker(const Memory &m, int rank, pthread_barrier_t &gate, std::vector<double> &times) {
+  pin(rank);
   size_t half = m.count / 2;
   for (int run = 0; run < RUNS; run++) {
     pthread_barrier_wait(&gate);
