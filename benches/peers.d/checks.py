@@ -6,8 +6,9 @@ import xml.etree.ElementTree as ElementTree
 
 import chart
 import rounds
+import sizes
 import table
-from catalogue import PEERS, Job, Unavailable, output
+from catalogue import HERE, PEERS, Job, Unavailable, output
 
 ROWS = [
     f"{name},all_reduce,2,{size},{median},{2 * median}"
@@ -137,10 +138,25 @@ class Rounds(unittest.TestCase):
             output(["/no-such-command"], None, 1)
 
 
+class Sizes(unittest.TestCase):
+    def test_sizes_are_read_as_people_write_them(self):
+        self.assertEqual(sizes.parse("2M,8, 64K,1KiB,8"), [8, 1 << 10, 64 << 10, 2 << 20])
+        for wrong in ("", "8,", "-1", "1.5K", "8Q", "K", "²"):
+            with self.assertRaisesRegex(ValueError, "is no size"):
+                sizes.parse(wrong)
+
+    def test_every_rank_has_an_element(self):
+        self.assertEqual(sizes.worthwhile([4, 16], Job("all_reduce", 4, "shm", 5)), [4, 16])
+        self.assertEqual(sizes.worthwhile([16], Job("all_to_all", 4, "shm", 5)), [16])
+        self.assertEqual(sizes.worthwhile([16], Job("barrier", 4, "shm", 5)), [0])
+        with self.assertRaisesRegex(ValueError, "20 bytes or more"):
+            sizes.worthwhile([16], Job("all_gather", 5, "shm", 5))
+
+
 class Catalogue(unittest.TestCase):
     def test_every_peer_has_its_program_and_a_name_of_its_own(self):
         self.assertEqual(len({peer.name for peer in PEERS}), len(PEERS))
         for peer in PEERS:
-            self.assertTrue((rounds.sys.modules["catalogue"].HERE / peer.program).exists(), peer.name)
+            self.assertTrue((HERE / peer.program).exists(), peer.name)
             words = peer.command(Job("all_to_all", 3, "shm", 5), "8,64")
             self.assertTrue(any("all_to_all" in word for word in words) and any("8,64" in word for word in words), peer.name)

@@ -21,12 +21,16 @@
 constexpr size_t WORDS_PER_LINE = 16;
 constexpr float POISON = -1e30f;
 
-// Room beyond the elements, so that an empty buffer has an address.
+// `count` elements, of which each rank has a `part` where the collective divides them: then bytes are rounded down to whole parts. There is room
+// beyond, so that an empty buffer has an address.
 struct Buffers {
-  size_t count, part;
+  size_t part, count;
   std::vector<float> in, out;
-  Buffers(size_t bytes, int world) : count(bytes / sizeof(float) / world * world), part(count / world), in(count + 1), out(count + 1) {}
+  Buffers(size_t bytes, int world, bool divides)
+      : part(bytes / sizeof(float) / world), count(divides ? part * world : bytes / sizeof(float)), in(count + 1), out(count + 1) {}
 };
+
+inline bool divides(const std::string &name) { return name == "all_gather" || name == "reduce_scatter" || name == "all_to_all"; }
 
 using Call = std::function<void()>;
 
@@ -109,7 +113,7 @@ template <class Library> class Measurement {
 
 public:
   Measurement(Library &library, const std::string &name, size_t bytes)
-      : library(library), name(name), buffers(bytes, library.world()), call(library.start(name, buffers)), world(library.world()),
+      : library(library), name(name), buffers(bytes, library.world(), divides(name)), call(library.start(name, buffers)), world(library.world()),
         rank(library.rank()) {}
 
   bool exists() const { return bool(call); }
