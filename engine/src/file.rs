@@ -1,4 +1,4 @@
-//! [`read_text`]: files that users name, taken into memory up to a limit. What never ends, or waits for a writer, is no such file.
+//! `read_text`: files that users name, taken into memory up to a limit. What never ends, or waits for a writer, is no such file.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

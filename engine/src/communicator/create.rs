@@ -129,7 +129,10 @@ impl Communicator {
     ) -> Result<Communicator, CreateError> {
         let watch = Watch::new(0);
         let session = rendezvous::join(join(placement, &settings, agreed, listener, &watch)?)?;
-        let (settings, agreed) = Agreed::decode(&session.agreed.settings, &settings)?;
+        let own = settings;
+        let (settings, agreed) = Agreed::decode(&session.agreed.settings, &own)?;
+        let log = Log::new(placement.rank, settings.debug);
+        own.overruled(&settings).iter().for_each(|sentence| log.warn(sentence));
         let hosts = hosts_of(&session.roster, settings.transport);
         let topology = crowded(topology_of(&settings, &hosts)?, &session.roster, agreed.quota);
         let links = session.roster.routes.iter().map(describe_route).collect();

@@ -79,6 +79,20 @@ impl Settings {
         Ok(())
     }
 
+    /// What this rank's own settings ask, beyond the defaults, that the agreed ones do not grant: a sentence each.
+    pub(crate) fn overruled(&self, agreed: &Settings) -> Vec<String> {
+        let usual = Settings::default();
+        let differs = TABLE.iter().filter(|entry| {
+            let own = entry.show(self);
+            own != entry.show(agreed) && own != entry.show(&usual)
+        });
+        let describe = |entry: &Entry| {
+            let (name, own, theirs) = (entry.name, entry.show(self), entry.show(agreed));
+            format!("{name} is '{own}' here, but rank 0's '{theirs}' holds for all ranks")
+        };
+        differs.map(describe).collect()
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         if !name.starts_with(PREFIX) || environment::VARIABLES.iter().any(|variable| variable.name == name) {
             return Ok(());

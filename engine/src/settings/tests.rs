@@ -225,3 +225,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_rank_is_told_what_rank_0_overrules() {
+    let pairs = |pairs: &[(&str, &str)]| Settings::from_pairs(pairs.iter().copied()).expect("legal");
+    let own = pairs(&[("HCOMM_DETERMINISTIC", "1"), ("HCOMM_DEPTH", "4"), ("HCOMM_SPIN", "1ms")]);
+    let mut adopted = own.clone();
+    adopted.adopt(&pairs(&[("HCOMM_DEPTH", "8")]).agreed_blob()).expect("legal");
+    let sentences = own.overruled(&adopted);
+    // A depth of 4 is nobody's wish, and how long to spin is each rank's own business.
+    let [only] = &sentences[..] else { panic!("{sentences:?}") };
+    assert!(only.starts_with("HCOMM_DETERMINISTIC is '") && only.contains("rank 0's"), "{only}");
+    assert_eq!(own.overruled(&own), Vec::<String>::new());
+}

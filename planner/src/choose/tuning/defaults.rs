@@ -6,13 +6,13 @@ use crate::choose::{LinkCost, Prices};
 impl Prices {
     /// Between processes of one host, through slots that stay in cache.
     pub const SHM: Prices = Prices {
-        link: LinkCost { latency_ns: 350.0, message_ns: 150.0, wait_ns: 100.0, byte_ns: 0.035 },
-        reduce_byte_ns: 0.012,
-        copy_byte_ns: 0.008,
+        link: LinkCost { latency_ns: 220.0, message_ns: 120.0, wait_ns: 150.0, byte_ns: 0.03 },
+        reduce_byte_ns: 0.02,
+        copy_byte_ns: 0.01,
     };
     /// Between threads of one process.
     pub const INPROC: Prices = Prices {
-        link: LinkCost { latency_ns: 300.0, message_ns: 130.0, wait_ns: 100.0, byte_ns: 0.035 },
+        link: LinkCost { latency_ns: 200.0, message_ns: 110.0, wait_ns: 150.0, byte_ns: 0.03 },
         ..Prices::SHM
     };
     /// Through the kernel's sockets.
@@ -22,7 +22,7 @@ impl Prices {
     };
     /// As [`Prices::SHM`], with two ranks per processor: who waits lets another rank run.
     const SHM_CROWDED: Prices = Prices {
-        link: LinkCost { latency_ns: 4_000.0, message_ns: 500.0, wait_ns: 600.0, byte_ns: 0.03 },
+        link: LinkCost { latency_ns: 2_700.0, message_ns: 450.0, wait_ns: 850.0, byte_ns: 0.04 },
         reduce_byte_ns: 0.03,
         copy_byte_ns: 0.03,
     };
