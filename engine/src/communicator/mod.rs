@@ -2,6 +2,7 @@
 //! here; `collectives`, `owned` and `scope` say which calls there are.
 
 mod agreed;
+mod calls;
 mod collectives;
 mod create;
 mod fit;
@@ -15,28 +16,25 @@ mod scope;
 mod split;
 mod variable;
 
+pub(crate) use calls::Ask;
 pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use hcomm_ops::{DType, Rank, ReduceOp};
-use hcomm_planner::request::Counts;
-use hcomm_planner::verify::check_slice;
-use hcomm_planner::{Collective, LaneKind, Plan, Planner, Request};
+use hcomm_ops::{Rank, ReduceOp};
+use hcomm_planner::{Plan, Planner, Request};
 use hcomm_transports::Control;
 
 use self::options::Options;
-use crate::bindings::{Binding, Buffers, Spans};
+use crate::bindings::Buffers;
 use crate::cache::PlanCache;
-use crate::call::{Call, Outline};
 use crate::domain::core::Local;
-use crate::domain::{Domain, Intake, Order};
+use crate::domain::{Domain, Intake};
 use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
 use crate::operation::Operation;
@@ -83,15 +81,6 @@ struct Facts {
     token: crate::environment::Token,
     /// What all ranks go by beside the settings.
     agreed: Arc<agreed::Agreed>,
-}
-
-/// A call, less its buffers and what follows from them.
-#[derive(Clone, Debug)]
-pub(crate) struct Ask {
-    collective: Collective,
-    op: ReduceOp,
-    root: Rank,
-    counts: Option<Counts>,
 }
 
 impl Communicator {
@@ -197,183 +186,6 @@ impl Communicator {
     pub fn close(&self) -> Result<(), Error> {
         self.inner.close()
     }
-
-    /// Runs a call to its end on borrowed buffers.
-    pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        if let Some(outcome) = self.run_again(ask, &mut buffers) {
-            return outcome;
-        }
-        match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() => {
-                let _span = self.span(&call).entered();
-                self.inner.domain.run(&call, &spans).map_err(Error::Failed)
-            }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
-                Ok(_) => Ok(()),
-                Err(failed) => Err(failed.error),
-            },
-            Err(refused) => {
-                self.inner.domain.refuse(&refused.to_string());
-                Err(refused.into())
-            }
-        }
-    }
-
-    /// Makes one of the last calls once more, with the same or other buffers of the same length: nothing of it has to be looked
-    /// up or checked again.
-    #[inline]
-    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
-        let (outline, spans) = self.outline(ask, buffers)?;
-        self.inner.domain.run_again(&outline, &spans).map(|outcome| outcome.map_err(Error::Failed))
-    }
-
-    /// The same without waiting.
-    #[inline]
-    fn start_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Arc<Operation>, u64)> {
-        let (outline, spans) = self.outline(ask, buffers).filter(|_| buffers.claims().is_empty())?;
-        self.inner.domain.start_again(&outline, &spans)
-    }
-
-    /// What it takes to make a call again, and its buffers' bytes; nothing where more has to be looked at.
-    #[inline]
-    fn outline<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Outline, Spans)> {
-        let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();
-        // Whoever traces gets a span, which is opened where the call has been looked up.
-        if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
-            return None;
-        }
-        let Inner { rank, world, .. } = &*self.inner;
-        let Ask { collective, op, root, .. } = *ask;
-        let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
-        let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
-        let deterministic = self.is_deterministic(collective);
-        let (input_bytes, output_bytes) = (spans.input_bytes(), spans.output_bytes());
-        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
-        Some((outline, spans))
-    }
-
-    /// Whether a call through this handle is to be folded in rank order.
-    #[inline]
-    fn is_deterministic(&self, collective: Collective) -> bool {
-        collective.reduces() && (self.options.deterministic || self.inner.settings.deterministic)
-    }
-
-    /// A request with what this handle asks of its calls, where the request itself does not say.
-    fn as_asked<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        let mut asked = Cow::Borrowed(request);
-        if !request.deterministic && self.is_deterministic(request.collective) {
-            asked.to_mut().deterministic = true;
-        }
-        if let Some(pins) = self.options.pins.as_ref().filter(|_| request.algorithm.is_none()) {
-            let bytes = request.full_bytes(self.inner.world).unwrap_or(0);
-            asked.to_mut().algorithm = pins.of(request.collective, bytes).cloned();
-        }
-        asked
-    }
-
-    /// Starts a call; what is refused comes out of the result.
-    pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        if let Some((operation, number)) = self.start_again(ask, &mut buffers) {
-            return Pending::running(self.inner.domain.clone(), operation, number, buffers);
-        }
-        match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers),
-            Err(refused) => {
-                self.inner.domain.refuse(&refused.to_string());
-                Pending::refused(refused, buffers)
-            }
-        }
-    }
-
-    fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
-        let operation = Arc::new(self.options.operation().within(self.span(call)));
-        let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
-        let domain = &self.inner.domain;
-        let number = domain.start(call, spans, &operation, order);
-        Pending::running(domain.clone(), operation, number, buffers)
-    }
-
-    /// The one span that an operation has in a trace: from its call to its end.
-    fn span(&self, call: &Call) -> tracing::Span {
-        tracing::debug_span!(
-            "operation",
-            rank = self.inner.rank,
-            collective = call.request.collective.name(),
-            algorithm = call.plan.algorithm.as_str(),
-            bytes = call.input_bytes.max(call.output_bytes),
-        )
-    }
-
-    /// Checks a call and binds it to its plan.
-    fn prepare<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Result<(Arc<Call>, Spans), Refused> {
-        let (rank, world) = (self.inner.rank, self.inner.world);
-        let dtype = buffers.dtype()?.unwrap_or(DType::U8);
-        if ask.root >= world {
-            return Err(Refused::Rank { rank: ask.root, world });
-        }
-        let spans = buffers.spans(Binding { collective: ask.collective, rank, world, root: ask.root })?;
-        let counts = match &ask.counts {
-            Some(counts) => counts.clone(),
-            None => Counts::Even(even_count(ask.collective, &spans, dtype, world)?),
-        };
-        let Ask { collective, op, root, .. } = *ask;
-        let request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic: false };
-        let request = self.as_asked(&request).into_owned();
-        let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
-        check_sizes(&call, &spans)?;
-        Ok((call, spans))
-    }
-
-    fn prepare_plan<B: Buffers>(
-        &self,
-        plan: &Arc<Plan>,
-        op: ReduceOp,
-        buffers: &mut B,
-    ) -> Result<(Arc<Call>, Spans), Refused> {
-        let (rank, world) = (self.inner.rank, self.inner.world);
-        if plan.rank != rank || plan.world != world {
-            return Err(Refused::ForeignPlan { plan_rank: plan.rank, plan_world: plan.world, rank, world });
-        }
-        check_slice(plan).map_err(|fault| Refused::Malformed(fault.to_string()))?;
-        if let Some(refused) = plan.lanes.iter().find_map(|lane| unsupported(lane.kind)) {
-            return Err(refused);
-        }
-        let dtype = buffers.dtype()?.unwrap_or(DType::U8);
-        let spans = buffers.spans(Binding { collective: plan.collective, rank, world, root: plan.root })?;
-        let count = even_count(plan.collective, &spans, dtype, world)?;
-        let request = Request::new(plan.collective, dtype, op, count).with_root(plan.root);
-        request.check(world)?;
-        fit::check(plan, &request, &spans)?;
-        if self.is_deterministic(plan.collective) {
-            fit::check_order(plan, dtype)?;
-        }
-        let call = self.inner.cache.bind(request, plan)?;
-        fit::check_scratch(&call)?;
-        if !plan.is_unchanged() {
-            return Err(Refused::ChangedPlan { algorithm: plan.algorithm.clone() });
-        }
-        self.inner.domain.watch.describe(&call);
-        check_sizes(&call, &spans)?;
-        Ok((Arc::new(call), spans))
-    }
-}
-
-impl Ask {
-    pub(crate) fn new(collective: Collective) -> Self {
-        Ask { collective, op: ReduceOp::Sum, root: 0, counts: None }
-    }
-
-    pub(crate) fn op(self, op: ReduceOp) -> Self {
-        Ask { op, ..self }
-    }
-
-    pub(crate) fn root(self, root: Rank) -> Self {
-        Ask { root, ..self }
-    }
-
-    pub(crate) fn counts(self, counts: Counts) -> Self {
-        Ask { counts: Some(counts), ..self }
-    }
 }
 
 impl Inner {
@@ -411,44 +223,4 @@ impl std::fmt::Debug for Communicator {
             .field("facts", facts)
             .finish_non_exhaustive()
     }
-}
-
-/// The count of an even call, from the buffers that this rank has.
-fn even_count(collective: Collective, spans: &Spans, dtype: DType, world: usize) -> Result<u64, Refused> {
-    let size = dtype.size_bytes() as u64;
-    let (input, output) = (spans.input_bytes() / size, spans.output_bytes() / size);
-    Ok(match collective {
-        Collective::AllReduce | Collective::ReduceScatter | Collective::Scatter => output,
-        Collective::AllGather | Collective::Gather | Collective::Reduce => input,
-        Collective::Broadcast => output.max(input),
-        Collective::Barrier => 0,
-        Collective::AllToAll if input % world as u64 == 0 => input / world as u64,
-        Collective::AllToAll => {
-            let expected = input / world as u64 * world as u64;
-            return Err(Refused::BufferSize { which: "input", elements: input, expected, dtype });
-        }
-    })
-}
-
-/// A rank must have the buffers that its call needs, of exactly the size needed; others are left alone.
-fn check_sizes(call: &Call, spans: &Spans) -> Result<(), Refused> {
-    let dtype = call.request.dtype;
-    let size = dtype.size_bytes() as u64;
-    let check = |which, given: u64, needed: Option<u64>| match needed {
-        Some(needed) if given != needed => {
-            Err(Refused::BufferSize { which, elements: given / size, expected: needed / size, dtype })
-        }
-        _ => Ok(()),
-    };
-    check("input", spans.input_bytes(), call.input_bytes)?;
-    check("output", spans.output_bytes(), call.output_bytes)
-}
-
-fn unsupported(lane: LaneKind) -> Option<Refused> {
-    let needs = match lane {
-        LaneKind::Stream { .. } => "CUDA",
-        LaneKind::QueuePair { .. } => "RDMA",
-        _ => return None,
-    };
-    Some(Refused::Lane { lane: format!("{lane}"), needs })
 }
