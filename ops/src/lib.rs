@@ -4,20 +4,20 @@
 
 pub mod buffer;
 pub mod bytes;
+pub mod cache;
 pub mod dtype;
 pub mod kernel;
 pub mod op;
 pub mod quantity;
 pub mod span;
-pub mod stream;
 
 pub use buffer::{Element, StableBuffer};
 pub use bytes::Bytes;
+pub use cache::last_level_cache_bytes;
 pub use dtype::DType;
 pub use kernel::{Kernel, Level, Operand, UnsupportedReduction};
 pub use op::{Factor, ReduceOp};
 pub use span::RawSpan;
-pub use stream::{last_level_cache_bytes, stream};
 
 /// A process (or thread) that takes part in a communicator: 0 up to, not including, the world size.
 pub type Rank = usize;

@@ -10,10 +10,6 @@ use super::name::fingerprint;
 use super::{Call, CallNode, CallSink, CallSource, Extent, LEAST_SLOT_BYTES, Short, Way};
 use crate::error::Refused;
 
-/// Results are stored past the caches where a buffer has at least the last of them, divided by this: an input and an output each
-/// on at least two ranks share it.
-const STREAM_FACTOR: u64 = 4;
-
 impl Call {
     /// Binds `request` to `plan`. A tile of a message (all its chunks) never exceeds `message_bytes`.
     ///
@@ -30,7 +26,6 @@ impl Call {
             kernel,
             fingerprint,
             scales,
-            streams: false,
             lends: false,
             input_bytes: layout.input.as_ref().map(|shape| shape.elements() * layout.element_bytes),
             output_bytes: layout.output.as_ref().map(|shape| shape.elements() * layout.element_bytes),
@@ -57,8 +52,7 @@ impl Call {
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
         call.short = Short::of(&call);
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
-        call.streams = longest.saturating_mul(STREAM_FACTOR) >= last_level_cache_bytes();
-        call.lends = call.streams && !call.plan.buffered;
+        call.lends = !call.plan.buffered && longest >= last_level_cache_bytes();
         Ok(call)
     }
 

@@ -133,8 +133,6 @@ pub struct Call {
     pub fingerprint: u32,
     /// Whether reading a `first` source scales it.
     pub scales: bool,
-    /// Whether results are so long that they are stored past the caches.
-    pub streams: bool,
     /// Whether peers of the same process may read what is sent where it lies. Memory that a peer has read is slow to write
     /// again while caches hold it, so only what is too long for them is lent.
     pub lends: bool,

@@ -384,5 +384,5 @@ fn patience(settings: &Settings, facts: &Facts) -> Patience {
         // A spin of `pause` with a look at the wires takes some tens of nanoseconds.
         false => u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2),
     };
-    Patience { spins, yields: 10 }
+    Patience { spins, yields: 100 }
 }

@@ -1,7 +1,7 @@
 //! [`Workspace`]: turns a node and a tile into calls of the kernel. Messages lie in one piece; local spans are a chunk's tile
 //! each, cut where a buffer's segments end.
 
-use hcomm_ops::{Operand, RawSpan, StableBuffer, stream};
+use hcomm_ops::{Operand, RawSpan};
 use hcomm_planner::BufferKind;
 
 use crate::call::{Call, CallNode, CallSink, CallSource, Extent};
@@ -18,15 +18,7 @@ pub(super) struct Workspace {
     pieces: Vec<RawSpan>,
     operands: Vec<Operand>,
     sinks: Vec<RawSpan>,
-    /// Of the sinks, those of the output, where they are stored past the caches.
-    streamed: Vec<RawSpan>,
-    /// A part of a result on its way there, and of all lists.
-    passing: Vec<u8>,
-    part: (Vec<Operand>, Vec<RawSpan>),
 }
-
-/// Bytes of a result that are folded before they are stored past the caches: they stay in the nearest one meanwhile.
-const PASSING_BYTES: usize = 4096;
 
 /// Where a fold stands within a node's tile.
 struct Place<'a> {
@@ -90,7 +82,7 @@ impl Workspace {
             let bytes = call.tile_of(node, node.extent + place.chunk, tile).bytes;
             while place.done < bytes {
                 let len = self.load(&place, (bytes - place.done) as usize);
-                self.fold_loaded(call, node.finish, len);
+                call.kernel.fold(&self.operands, &self.sinks, node.finish);
                 place.done += len as u64;
                 place.message += len;
             }
@@ -99,41 +91,11 @@ impl Workspace {
         }
     }
 
-    /// Folds what was listed.
-    #[inline]
-    fn fold_loaded(&mut self, call: &Call, finish: bool, len: usize) {
-        if self.streamed.is_empty() {
-            return call.kernel.fold(&self.operands, &self.sinks, finish);
-        }
-        if self.sinks.is_empty() && call.kernel.copies(&self.operands, finish) {
-            let source = self.operands[0].span;
-            return self.streamed.iter().for_each(|sink| stream(source, *sink));
-        }
-        for start in (0..len).step_by(PASSING_BYTES) {
-            self.fold_part(call, finish, start, PASSING_BYTES.min(len - start));
-        }
-    }
-
-    /// Folds a part of what was listed, by way of `passing`.
-    fn fold_part(&mut self, call: &Call, finish: bool, start: usize, len: usize) {
-        let cut = |span: RawSpan| span.slice(start, len);
-        self.passing.resize(PASSING_BYTES, 0);
-        let passing = self.passing.span().slice(0, len);
-        let (operands, sinks) = &mut self.part;
-        operands.clear();
-        operands.extend(self.operands.iter().map(|o| Operand { span: cut(o.span), ..*o }));
-        sinks.clear();
-        sinks.extend(self.sinks.iter().map(|sink| cut(*sink)).chain([passing]));
-        call.kernel.fold(operands, sinks, finish);
-        self.streamed.iter().for_each(|sink| stream(passing, cut(*sink)));
-    }
-
     /// Lists operands and sinks at a place, all of the same length, at most `len`. Returns the length.
     #[inline]
     fn load(&mut self, place: &Place<'_>, len: usize) -> usize {
         self.operands.clear();
         self.sinks.clear();
-        self.streamed.clear();
         let (mut messages, mut shortest) = (self.arrived.iter(), len);
         for source in place.call.sources_of(place.node) {
             let (span, first) = match *source {
@@ -150,15 +112,7 @@ impl Workspace {
                 CallSink::Message { .. } => place.of_message(slots.next(), len),
             };
             shortest = shortest.min(span.len());
-            let is_result = matches!(sink, CallSink::Span { buffer: BufferKind::Output, .. });
-            // A line that was just read is in the cache already.
-            let is_apart = || !self.operands.iter().any(|o| o.span.as_ptr() == span.as_ptr());
-            let list = if place.call.streams && is_result && is_apart() {
-                &mut self.streamed
-            } else {
-                &mut self.sinks
-            };
-            list.push(span);
+            self.sinks.push(span);
         }
         if shortest < len {
             self.trim(shortest);
@@ -170,7 +124,7 @@ impl Workspace {
     #[cold]
     fn trim(&mut self, len: usize) {
         self.operands.iter_mut().for_each(|o| o.span = o.span.slice(0, len));
-        self.sinks.iter_mut().chain(&mut self.streamed).for_each(|s| *s = s.slice(0, len));
+        self.sinks.iter_mut().for_each(|s| *s = s.slice(0, len));
     }
 }
 

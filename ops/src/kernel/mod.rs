@@ -94,7 +94,7 @@ impl Kernel {
 
     /// Whether a fold of these is a copy.
     #[inline]
-    pub fn copies(&self, operands: &[Operand], finish: bool) -> bool {
+    fn copies(&self, operands: &[Operand], finish: bool) -> bool {
         let [only] = operands else { return false };
         !(self.entry.scales && only.first || self.entry.finishes && finish)
     }
