@@ -78,6 +78,11 @@ impl Wire for AnyWire {
     }
 
     #[inline]
+    fn may_have(&self, port: u16) -> bool {
+        pass_on!(self, wire => wire.may_have(port))
+    }
+
+    #[inline]
     fn poll(&mut self, key: Key, bytes: usize) -> Arrival {
         pass_on!(self, wire => wire.poll(key, bytes))
     }

@@ -129,6 +129,12 @@ pub trait Wire {
     /// takes the offer; it then touches the span until that message has landed or the operation is revoked.
     fn post(&mut self, key: Key, span: RawSpan) -> bool;
 
+    /// Whether `poll` may find anything on a port: a look that costs less. Where it is false, `poll` says [`Arrival::NotYet`].
+    fn may_have(&self, port: u16) -> bool {
+        let _ = port;
+        true
+    }
+
     /// Looks for the next message of `key.port`, which must belong to `key.word` and have `bytes`.
     fn poll(&mut self, key: Key, bytes: usize) -> Arrival;
 

@@ -26,6 +26,8 @@ pub struct ShortNode {
     pub dep_bits: u64,
     /// Bytes of its message, and of every span.
     pub bytes: usize,
+    /// Of a fold, the first message that it waits for.
+    pub awaits: Option<ShortEnd>,
     /// How it is carried out.
     pub way: ShortWay,
 }
@@ -90,6 +92,10 @@ impl Call {
             lane_bit: if is_first { 0 } else { 1 << (id - 1) },
             dep_bits: self.deps_of(node).iter().fold(0, |bits, dep| bits | 1 << dep),
             bytes: node.bytes,
+            awaits: self.sources_of(node).iter().find_map(|source| match *source {
+                CallSource::Message { peer, channel, .. } => Some(ShortEnd { peer, channel }),
+                CallSource::Span { .. } => None,
+            }),
             way: self.short_way(node),
         }
     }

@@ -12,6 +12,11 @@ impl Hands<'_> {
     /// Carries out a node of a short call. What is out of the ordinary goes the long way.
     #[inline]
     pub fn attempt_short(&mut self, id: NodeId, node: &ShortNode) -> Attempt {
+        if let Some(end) = node.awaits
+            && !self.may_have(end)
+        {
+            return Attempt::Waits;
+        }
         let attempt = match &node.way {
             _ if self.memory.is_split() => None,
             ShortWay::Send(place, end) => self.send_short(id, node, *place, *end),
@@ -88,6 +93,12 @@ impl Hands<'_> {
             self.release(place);
         }
         Some(Attempt::Issued(node.bytes))
+    }
+
+    #[inline]
+    fn may_have(&self, end: ShortEnd) -> bool {
+        let port = self.key(end.channel).port;
+        self.wires[end.peer as Rank].as_ref().is_some_and(|wire| wire.may_have(port))
     }
 
     #[inline]

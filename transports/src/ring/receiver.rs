@@ -93,6 +93,13 @@ impl Receiver {
         }
     }
 
+    /// Whether there is news on a port.
+    #[inline]
+    pub(crate) fn may_have(&self, port: u16) -> bool {
+        let port = &self.ports[usize::from(port)];
+        self.region.header(port.slot).flag().load(Ordering::Relaxed) != port.last
+    }
+
     /// Looks for the next message of a port.
     #[inline]
     pub(crate) fn poll(&mut self, key: Key, bytes: usize, stock: &Stock) -> Result<Found, Impossible> {

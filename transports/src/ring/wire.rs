@@ -183,6 +183,11 @@ impl Wire for RingWire {
     }
 
     #[inline]
+    fn may_have(&self, port: u16) -> bool {
+        self.receiver.may_have(port)
+    }
+
+    #[inline]
     fn poll(&mut self, key: Key, bytes: usize) -> Arrival {
         let found = self.receiver.poll(key, bytes, &self.stock);
         match self.trust(found, Found::NotYet) {

@@ -102,9 +102,14 @@ impl Model {
             assert_eq!(wire.poll(keyed(port, self.count), 8), Arrival::NotYet);
             return;
         };
+        let may_have = wire.may_have(port);
         match wire.poll(keyed(port, *operation), bytes.len()) {
             Arrival::NotYet => {}
             Arrival::Here(span) => {
+                assert!(
+                    may_have,
+                    "port {port} was said to have nothing before operation {operation} was found"
+                );
                 assert_eq!(&span.to_vec(), bytes, "operation {operation} on port {port}");
                 wire.release(port);
                 queue.pop_front();
