@@ -33,11 +33,13 @@ pub struct Spans {
 
 impl Spans {
     /// Bytes of the input.
+    #[inline]
     pub fn input_bytes(&self) -> u64 {
         self.bytes(self.input)
     }
 
     /// Bytes of the output.
+    #[inline]
     pub fn output_bytes(&self) -> u64 {
         self.bytes(self.output)
     }
@@ -54,6 +56,7 @@ impl Spans {
         memory.output.set_all(self.output.into_iter().chain(self.more.iter().copied()));
     }
 
+    #[inline]
     fn bytes(&self, first: Option<RawSpan>) -> u64 {
         first.iter().chain(&self.more).map(|span| span.len() as u64).sum()
     }

@@ -12,7 +12,7 @@ use super::{Communicator, Inner, fit};
 use crate::bindings::{Binding, Buffers, Spans};
 use crate::call::{Call, Outline};
 use crate::domain::Order;
-use crate::error::{Error, Refused};
+use crate::error::{Error, Failure, Refused};
 use crate::operation::Operation;
 use crate::work::Pending;
 
@@ -28,8 +28,10 @@ pub(crate) struct Ask {
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        if let Some(outcome) = self.run_again(ask, &mut buffers) {
-            return outcome;
+        match self.run_again(ask, &mut buffers) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(failure)) => return Err(Error::Failed(*failure)),
+            None => {}
         }
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() => {
@@ -50,9 +52,9 @@ impl Communicator {
     /// Makes one of the last calls once more, with the same or other buffers of the same length: nothing of it has to be looked
     /// up or checked again.
     #[inline]
-    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Error>> {
+    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Box<Failure>>> {
         let (outline, spans) = self.outline(ask, buffers)?;
-        self.inner.domain.run_again(&outline, &spans).map(|outcome| outcome.map_err(Error::Failed))
+        self.inner.domain.run_again(&outline, &spans)
     }
 
     /// The same without waiting.

@@ -164,9 +164,10 @@ impl Domain {
         self.run_held(core, execution, number, spans)
     }
 
-    /// Makes one of the calls that ended last again, if it is among them and nothing else is going on.
+    /// Makes one of the calls that ended last again, if it is among them and nothing else is going on. A failure is boxed, so that what
+    /// is returned fits registers.
     #[inline]
-    pub fn run_again(&self, outline: &Outline, spans: &Spans) -> Option<Result<(), Failure>> {
+    pub fn run_again(&self, outline: &Outline, spans: &Spans) -> Option<Result<(), Box<Failure>>> {
         let mut core = self.take()?;
         if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
             return None;
@@ -175,11 +176,11 @@ impl Domain {
         let number = self.watch.record(core.ended_call(at).fingerprint);
         if !core.repeat(at, number, spans) {
             let execution = core.take_ended(at);
-            return Some(self.submit_held(core, execution, number));
+            return Some(self.submit_held(core, execution, number).map_err(Box::new));
         }
         if !self.spin(|| core.advance_again(at)) {
             let execution = core.take_ended(at);
-            return Some(self.go_on(core, execution, number));
+            return Some(self.go_on(core, execution, number).map_err(Box::new));
         }
         if core.has_unsent() {
             self.push_out(&mut core);
@@ -381,6 +382,7 @@ impl Domain {
     }
 
     /// The core, if nobody holds it.
+    #[inline]
     fn take(&self) -> Option<Held<'_>> {
         self.handover.take().map(Held::new)
     }

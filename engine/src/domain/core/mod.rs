@@ -144,10 +144,15 @@ impl Core {
     }
 
     /// Whether bytes of operations, even of some that have ended here, are still in this process's memory.
+    #[inline]
     pub fn has_unsent(&self) -> bool {
+        self.has_sockets && self.sockets_have_unsent()
+    }
+
+    fn sockets_have_unsent(&self) -> bool {
         let unsent =
             |wire: &AnyWire| wire.poll_fd().is_some_and(|(_, queued)| queued) || wire.next_wakeup().is_some();
-        self.has_sockets && self.endpoint.wires.iter().flatten().any(unsent)
+        self.endpoint.wires.iter().flatten().any(unsent)
     }
 
     /// Why later operations cannot start.
