@@ -116,10 +116,12 @@ pub struct Joined<B>(pub Vec<B>);
 impl<B: StableBuffer> Buffers for InPlace<B> {
     type Returned = B;
 
+    #[inline]
     fn dtype(&self) -> Result<Option<DType>, Refused> {
         Ok(Some(self.0.dtype()))
     }
 
+    #[inline]
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
         let (whole, size) = (self.0.span(), self.0.dtype().size_bytes());
         let (input, output) = match binding.collective {
@@ -143,6 +145,7 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
 impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
     type Returned = (I, O);
 
+    #[inline]
     fn dtype(&self) -> Result<Option<DType>, Refused> {
         let (input, output) = (self.0.dtype(), self.1.dtype());
         if input != output {
@@ -151,6 +154,7 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
         Ok(Some(input))
     }
 
+    #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
         let (input, output) = (self.0.span(), self.1.span());
         if input.overlaps(output) {
@@ -171,10 +175,12 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
 impl<I: StableBuffer> Buffers for InputOnly<I> {
     type Returned = I;
 
+    #[inline]
     fn dtype(&self) -> Result<Option<DType>, Refused> {
         Ok(Some(self.0.dtype()))
     }
 
+    #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
         Ok(Spans { input: Some(self.0.span()), ..Spans::default() })
     }
@@ -191,10 +197,12 @@ impl<I: StableBuffer> Buffers for InputOnly<I> {
 impl<O: StableBuffer> Buffers for OutputOnly<O> {
     type Returned = O;
 
+    #[inline]
     fn dtype(&self) -> Result<Option<DType>, Refused> {
         Ok(Some(self.0.dtype()))
     }
 
+    #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
         Ok(Spans { output: Some(self.0.span()), ..Spans::default() })
     }
