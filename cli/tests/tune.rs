@@ -151,14 +151,14 @@ fn mistakes_are_one_line_and_code_2() {
 #[test]
 fn a_check_that_a_signal_ends_has_no_verdict() {
     let mut check = Command::new(env!("CARGO_BIN_EXE_hcomm"))
-        .args(["tune", "--check", "--worlds", "shm:2", "--sizes", "8", "--seconds", "3000"])
+        .args(["tune", "--check", "--worlds", "shm:2", "--sizes", "8,16M,32M,64M", "--seconds", "3000"])
         .env("XDG_CONFIG_HOME", folder("ended"))
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("hcomm starts");
     let id = check.id().to_string();
     let ended = loop {
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(std::time::Duration::from_millis(300));
         if let Some(ended) = check.try_wait().expect("it is ours") {
             break ended;
         }
