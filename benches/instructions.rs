@@ -3,6 +3,7 @@
 //!
 //! `instructions call`: a blocking all_reduce of 8 bytes whose peer has come, from call to return.
 //! `instructions future`: the same as a future, from call to the poll that is ready.
+//! `instructions broadcast`: a blocking broadcast of 8 bytes on a rank that is not the root, whose message has come.
 //! `instructions plan`: the look-up of a call's plan.
 
 use std::future::Future;
@@ -23,9 +24,10 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("call") => calls(&a, &b),
         Some("future") => futures(&a, &b),
+        Some("broadcast") => broadcasts(&a, &b),
         Some("plan") => plans(&a),
         _ => {
-            eprintln!("usage: instructions call|future|plan");
+            eprintln!("usage: instructions call|future|broadcast|plan");
             return ExitCode::from(2);
         }
     }
@@ -74,6 +76,21 @@ fn futures(a: &Communicator, b: &Communicator) {
     }
 }
 
+/// The root is `b`; what a rank that is not the root is given as input, it does not need.
+fn broadcasts(a: &Communicator, b: &Communicator) {
+    let (mut mine, mut theirs) = (vec![1.0_f32; 2], vec![2.0_f32; 2]);
+    for call in 0..WARM + CALLS {
+        let work = b.broadcast_async(std::mem::take(&mut theirs), 1);
+        match call {
+            0..WARM => a.broadcast(&mut mine, 1).expect("no failure"),
+            _ => counted_broadcast(a, &mut mine),
+        }
+        theirs = work.wait().expect("no failure");
+        assert_eq!(mine, theirs);
+        mine.fill(1.0);
+    }
+}
+
 fn plans(a: &Communicator) {
     let request = Request::new(Collective::AllReduce, DType::F32, Op::Sum, 2);
     for call in 0..WARM + CALLS {
@@ -102,6 +119,12 @@ fn counted_future(comm: &Communicator, buffer: Vec<f32>, context: &mut Context<'
         Poll::Ready(result) => black_box(result.expect("no failure")),
         Poll::Pending => panic!("the peer has come"),
     }
+}
+
+#[inline(never)]
+fn counted_broadcast(comm: &Communicator, buffer: &mut [f32]) {
+    comm.broadcast(black_box(buffer), 1).expect("no failure");
+    black_box(());
 }
 
 #[inline(never)]

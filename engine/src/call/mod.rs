@@ -101,7 +101,7 @@ pub enum CallSink {
     },
 }
 
-/// All that tells a call of even counts, by the planner's own choice, from others.
+/// All that tells a call of even counts, by the planner's own choice, from others, but for the bytes that it is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outline {
     /// What it does.
@@ -114,10 +114,6 @@ pub struct Outline {
     pub root: Rank,
     /// Whether folds keep the order of the ranks.
     pub deterministic: bool,
-    /// Bytes of the input; 0 where the rank gives none.
-    pub input_bytes: u64,
-    /// Bytes of the output; 0 where the rank gets none.
-    pub output_bytes: u64,
 }
 
 /// A request bound to a plan: sizes, fingerprint and arithmetic of one call on one rank.
@@ -166,8 +162,7 @@ impl Call {
     /// Notes that the planner's own choice made the plan.
     pub fn make_repeatable(&mut self) {
         let Request { collective, dtype, op, root, deterministic, .. } = self.request;
-        let (input_bytes, output_bytes) = (self.input_bytes.unwrap_or(0), self.output_bytes.unwrap_or(0));
-        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
+        let outline = Outline { collective, dtype, op, root, deterministic };
         let is_even = matches!(self.request.counts, Counts::Even(_));
         self.outline = (is_even && self.request.algorithm.is_none()).then_some(outline);
     }

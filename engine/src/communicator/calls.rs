@@ -77,9 +77,7 @@ impl Communicator {
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
         let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
         let deterministic = self.is_deterministic(collective);
-        let (input_bytes, output_bytes) = (spans.input_bytes(), spans.output_bytes());
-        let outline = Outline { collective, dtype, op, root, deterministic, input_bytes, output_bytes };
-        Some((outline, spans))
+        Some((Outline { collective, dtype, op, root, deterministic }, spans))
     }
 
     /// Whether a call through this handle is to be folded in rank order.

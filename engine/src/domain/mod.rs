@@ -168,11 +168,7 @@ impl Domain {
     /// is returned fits registers.
     #[inline]
     pub fn run_again(&self, outline: &Outline, spans: &Spans) -> Option<Result<(), Box<Failure>>> {
-        let mut core = self.take()?;
-        if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
-            return None;
-        }
-        let at = core.find_ended(outline)?;
+        let (mut core, at) = self.take_calm(outline, spans)?;
         let number = self.watch.record(core.ended_call(at).fingerprint);
         if !core.repeat(at, number, spans) {
             let execution = core.take_ended(at);
@@ -192,11 +188,7 @@ impl Domain {
 
     /// The same without waiting: the operation and its number.
     pub fn start_again(&self, outline: &Outline, spans: &Spans) -> Option<(Arc<Operation>, u64)> {
-        let mut core = self.take()?;
-        if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
-            return None;
-        }
-        let at = core.find_ended(outline)?;
+        let (mut core, at) = self.take_calm(outline, spans)?;
         let number = self.watch.record(core.ended_call(at).fingerprint);
         let operation = core.operation();
         if !core.repeat(at, number, spans) {
@@ -210,6 +202,17 @@ impl Domain {
             core.insert(number, execution, operation.clone());
         }
         Some((operation, number))
+    }
+
+    /// The core, if nothing else is going on, and the place of an execution that is to be repeated.
+    #[inline]
+    fn take_calm(&self, outline: &Outline, spans: &Spans) -> Option<(Held<'_>, usize)> {
+        let core = self.take()?;
+        if !core.is_calm() || self.handover.has_pending() || self.watch.wants_attention() {
+            return None;
+        }
+        let at = core.find_ended(outline, spans)?;
+        Some((core, at))
     }
 
     fn run_held(

@@ -25,10 +25,14 @@ impl Core {
         self.calm = is_clean && self.is_idle() && !self.recorder.is_on();
     }
 
-    /// The place among those that ended of an execution of a call.
+    /// The place among those that ended of an execution of a call, which was given buffers of the same lengths. What it needs of
+    /// them was checked then; a rank may be given more than it needs, such as an input of broadcast where it is not the root.
     #[inline]
-    pub fn find_ended(&self, outline: &Outline) -> Option<usize> {
-        self.spare.iter().position(|execution| execution.call().outline.as_ref() == Some(outline))
+    pub fn find_ended(&self, outline: &Outline, spans: &Spans) -> Option<usize> {
+        let given = (spans.input_bytes(), spans.output_bytes());
+        self.spare.iter().position(|execution| {
+            execution.bound_bytes() == given && execution.call().outline.as_ref() == Some(outline)
+        })
     }
 
     /// The call of one that ended.
