@@ -87,16 +87,15 @@ impl Communicator {
     }
 
     /// A request with what this handle asks of its calls, where the request itself does not say.
-    pub(super) fn as_asked<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        let mut asked = Cow::Borrowed(request);
+    pub(super) fn as_asked<'a>(&self, mut request: Cow<'a, Request>) -> Cow<'a, Request> {
         if !request.deterministic && self.is_deterministic(request.collective) {
-            asked.to_mut().deterministic = true;
+            request.to_mut().deterministic = true;
         }
         if let Some(pins) = self.options.pins.as_ref().filter(|_| request.algorithm.is_none()) {
             let bytes = request.full_bytes(self.inner.world).unwrap_or(0);
-            asked.to_mut().algorithm = pins.of(request.collective, bytes).cloned();
+            request.to_mut().algorithm = pins.of(request.collective, bytes).cloned();
         }
-        asked
+        request
     }
 
     /// Starts a call; what is refused comes out of the result.
@@ -150,7 +149,7 @@ impl Communicator {
         };
         let Ask { collective, op, root, .. } = *ask;
         let request = Request { collective, dtype, op, counts, root, algorithm: None, deterministic: false };
-        let request = self.as_asked(&request).into_owned();
+        let request = self.as_asked(Cow::Owned(request)).into_owned();
         let call = self.inner.cache.call(request, |call| self.inner.domain.watch.describe(call))?;
         check_sizes(&call, &spans)?;
         Ok((call, spans))

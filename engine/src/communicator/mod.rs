@@ -21,6 +21,7 @@ pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -120,7 +121,7 @@ impl Communicator {
     /// Where the request is malformed or no algorithm supports it.
     pub fn explain(&self, request: &Request) -> Result<String, Refused> {
         let planner = self.planner();
-        let request = self.as_asked(request);
+        let request = self.as_asked(Cow::Borrowed(request));
         Ok(hcomm_planner::explain(&request, planner.topology(), planner.choice())?)
     }
 
@@ -130,7 +131,7 @@ impl Communicator {
     /// Where the request is malformed or no algorithm supports it.
     pub fn plan(&self, request: &Request) -> Result<Arc<Plan>, Refused> {
         request.check(self.inner.world)?;
-        self.inner.cache.plan(&self.as_asked(request))
+        self.inner.cache.plan(&self.as_asked(Cow::Borrowed(request)))
     }
 
     /// Runs a plan (one's own, an imported one, or `plan`'s) on buffers; all ranks submit theirs as the same call. The element
