@@ -26,7 +26,7 @@ pub use level::Level;
 use std::num::NonZeroU64;
 
 use crate::{DType, Factor, RawSpan, ReduceOp};
-use fold::Job;
+use fold::{Job, settle};
 use mxcsr::FixedRounding;
 use scalar::Params;
 use table::Entry;
@@ -63,6 +63,8 @@ pub struct Operand {
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     entry: Entry,
+    dtype: DType,
+    level: Level,
     params: Params,
 }
 
@@ -87,9 +89,10 @@ impl Kernel {
         level: Level,
     ) -> Result<Kernel, UnsupportedReduction> {
         let unsupported = || UnsupportedReduction { dtype, op, supported: supported(dtype) };
-        let entry = table::look_up(dtype, op, level.min(Level::detected())).ok_or_else(unsupported)?;
+        let level = level.min(Level::detected());
+        let entry = table::look_up(dtype, op, level).ok_or_else(unsupported)?;
         let params = params(dtype, op, world).ok_or_else(unsupported)?;
-        Ok(Kernel { entry, params })
+        Ok(Kernel { entry, dtype, level, params })
     }
 
     /// Whether a fold of these is a copy.
@@ -118,9 +121,38 @@ impl Kernel {
             return copy(head.span, sinks);
         }
         let _rounding = self.entry.floats.then(FixedRounding::enter);
-        let job = Job { operands, sinks, len, finish, params: &self.params };
+        let job = Job { operands, sinks, streamed: None, len, finish, params: &self.params };
         // SAFETY: the entry's level was detected on this machine; there is an operand, and all spans have `len` bytes.
         unsafe { (self.entry.fold)(&job) };
+    }
+
+    /// Whether [`Kernel::fold_streaming`] can write there: it is aligned to whole elements.
+    pub fn can_stream_to(&self, result: RawSpan) -> bool {
+        (result.as_ptr() as usize).is_multiple_of(self.dtype.size_bytes())
+    }
+
+    /// As [`Kernel::fold`], with one more sink, `result`, which overlaps no other span and is written past the caches.
+    ///
+    /// # Panics
+    /// Where the spans differ in length, or [`Kernel::can_stream_to`] says no: local invariants of the caller.
+    pub fn fold_streaming(&self, operands: &[Operand], sinks: &[RawSpan], result: RawSpan, finish: bool) {
+        let Some(head) = operands.first() else { return };
+        let len = head.span.len();
+        let fits = operands.iter().all(|o| o.span.len() == len) && sinks.iter().all(|s| s.len() == len);
+        assert!(fits && result.len() == len, "all spans of a fold have the {len} bytes of the first operand");
+        assert!(self.can_stream_to(result), "a result past the caches is aligned to whole elements");
+        let (entry, sinks) = match table::look_up(DType::U8, ReduceOp::Sum, self.level) {
+            Some(bytes) if self.copies(operands, finish) => {
+                copy(head.span, sinks);
+                (bytes, &[][..])
+            }
+            _ => (self.entry, sinks),
+        };
+        let _rounding = entry.floats.then(FixedRounding::enter);
+        let job = Job { operands, sinks, streamed: Some(result), len, finish, params: &self.params };
+        // SAFETY: the entry's level was detected on this machine; there is an operand, and all spans have `len` bytes.
+        unsafe { (entry.fold)(&job) };
+        settle();
     }
 }
 

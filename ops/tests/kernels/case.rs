@@ -11,6 +11,8 @@ pub struct Call {
     pub sink_offsets: Vec<usize>,
     /// An operand that is a sink, too.
     pub in_place: Option<usize>,
+    /// Where a sink that is written past the caches starts, if there is one and the kernel can.
+    pub streamed_offset: Option<usize>,
     /// Bit i: operand i is marked `first`.
     pub first: u32,
     pub finish: bool,
@@ -19,7 +21,7 @@ pub struct Call {
 const POISON: u8 = 0xa5;
 const MARGIN: usize = 128;
 
-/// Runs the call and returns what each sink holds, the one in place last. Fails where a byte outside of a sink changed.
+/// Runs the call and returns what each sink holds, the one in place last but for the streamed one. Fails where a byte outside of a sink changed.
 pub fn run(kernel: &Kernel, call: &Call, contributions: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let len = contributions.first().map_or(0, Vec::len);
     let mut operands: Vec<Framed> =
@@ -36,7 +38,13 @@ pub fn run(kernel: &Kernel, call: &Call, contributions: &[Vec<u8>]) -> Vec<Vec<u
     let mut sink_list: Vec<RawSpan> = sinks.iter_mut().map(Framed::span).collect();
     sink_list.extend(call.in_place.map(|i| operand_list[i].span));
 
-    kernel.fold(&operand_list, &sink_list, call.finish);
+    let mut streamed = call.streamed_offset.map(|offset| Framed::new(len, offset));
+    let result = streamed.as_mut().map(Framed::span).filter(|result| kernel.can_stream_to(*result));
+    match result {
+        Some(result) => kernel.fold_streaming(&operand_list, &sink_list, result, call.finish),
+        None => kernel.fold(&operand_list, &sink_list, call.finish),
+    }
+    sink_list.extend(result);
 
     for (i, operand) in operands.iter_mut().enumerate() {
         operand.check_frame();
@@ -45,7 +53,7 @@ pub fn run(kernel: &Kernel, call: &Call, contributions: &[Vec<u8>]) -> Vec<Vec<u
             "operand {i} changed"
         );
     }
-    for sink in &sinks {
+    for sink in sinks.iter().chain(&streamed) {
         sink.check_frame();
     }
     sink_list.into_iter().map(RawSpan::to_vec).collect()
@@ -57,6 +65,7 @@ pub fn fold(kernel: &Kernel, contributions: &[Vec<u8>], first: u32, finish: bool
         operand_offsets: vec![0; contributions.len()],
         sink_offsets: vec![0],
         in_place: None,
+        streamed_offset: None,
         first,
         finish,
     };

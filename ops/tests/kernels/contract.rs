@@ -71,6 +71,7 @@ fn an_operand_that_is_its_own_sink_is_left_alone_and_still_copied_elsewhere() {
         operand_offsets: vec![3],
         sink_offsets: vec![5, 0],
         in_place: Some(0),
+        streamed_offset: None,
         first: 1,
         finish: true,
     };
@@ -100,11 +101,12 @@ fn every_sink_gets_the_result() {
         operand_offsets: vec![0, 1, 2],
         sink_offsets: vec![0, 1, 2, 3, 31],
         in_place: Some(1),
+        streamed_offset: Some(4),
         first: 0,
         finish: false,
     };
     let found = run(&kernel, &call, &data);
-    assert_eq!(found.len(), 6);
+    assert_eq!(found.len(), 7);
     assert!(found.iter().all(|sink| *sink == fold(&kernel, &data, 0, false)));
 }
 

@@ -21,6 +21,7 @@ fn calls() -> impl Iterator<Item = Call> {
                 operand_offsets: (0..operands).map(|i| offset * (i + 1)).collect(),
                 sink_offsets: vec![offset],
                 in_place: None,
+                streamed_offset: offset.is_multiple_of(2).then_some(offset),
                 first,
                 finish,
             };

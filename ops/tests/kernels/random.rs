@@ -8,10 +8,11 @@ use crate::sample::{Random, reductions, wild};
 
 fn any_call() -> impl Strategy<Value = Call> {
     let offsets = |sizes| proptest::collection::vec(0..80_usize, sizes);
-    (offsets(1..10), offsets(0..4), any::<Option<u8>>(), any::<u32>(), any::<bool>()).prop_map(
-        |(operand_offsets, sink_offsets, in_place, first, finish)| {
+    let streamed = proptest::option::of(0..80_usize);
+    (offsets(1..10), offsets(0..4), any::<Option<u8>>(), streamed, any::<u32>(), any::<bool>()).prop_map(
+        |(operand_offsets, sink_offsets, in_place, streamed_offset, first, finish)| {
             let in_place = in_place.map(|i| usize::from(i) % operand_offsets.len());
-            Call { operand_offsets, sink_offsets, in_place, first, finish }
+            Call { operand_offsets, sink_offsets, in_place, streamed_offset, first, finish }
         },
     )
 }
