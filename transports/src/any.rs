@@ -93,6 +93,11 @@ impl Wire for AnyWire {
     }
 
     #[inline]
+    fn can_pass_back(&mut self, from: u16, port: u16) -> bool {
+        pass_on!(self, wire => wire.can_pass_back(from, port))
+    }
+
+    #[inline]
     fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
         pass_on!(self, wire => wire.pass_back(from, key, bytes))
     }

@@ -141,6 +141,13 @@ pub trait Wire {
     /// Gives back the message that `poll` showed on this port.
     fn release(&mut self, port: u16);
 
+    /// Whether the message shown on port `from` can go back as the next message of `port`: [`Wire::pass_back`] will then succeed,
+    /// if nothing else is done on this wire before.
+    fn can_pass_back(&mut self, from: u16, port: u16) -> bool {
+        let _ = (from, port);
+        false
+    }
+
     /// Sends the message shown on port `from` back as the next message of `key.port`, without a copy (the receiver may have
     /// written into it), and releases it. Returns false, with nothing done, where the transport or this message cannot, or
     /// the port is full: then send and release as usual.

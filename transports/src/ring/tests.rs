@@ -73,6 +73,7 @@ fn a_message_in_a_body_goes_back_without_a_copy() {
         let (there, back) = (round % 33, (round + 1) % 33);
         let address = send(&mut a, there, 8192);
         assert!(matches!(b.poll(key(there), 8192), Arrival::Here(_)));
+        assert!(b.can_pass_back(there, back), "round {round}");
         assert!(b.pass_back(there, key(back), 8192), "round {round}");
         let Arrival::Here(span) = a.poll(key(back), 8192) else { panic!("round {round}") };
         assert_eq!(span.as_ptr() as usize, address);
@@ -80,6 +81,7 @@ fn a_message_in_a_body_goes_back_without_a_copy() {
     }
     send(&mut a, 0, 8);
     assert!(matches!(b.poll(key(0), 8), Arrival::Here(_)));
+    assert!(!b.can_pass_back(0, 1), "a header stays where it is");
     assert!(!b.pass_back(0, key(1), 8), "a header stays where it is");
 }
 

@@ -91,6 +91,16 @@ impl RingWire {
         self.stock.has_room()
     }
 
+    /// The body of the message that is shown on a port, if it can go out on `port` as it is.
+    fn body_to_pass(&mut self, from: u16, port: u16) -> Option<u32> {
+        let body = self.receiver.shown_body(from)?;
+        let checked = self.stock.check(body);
+        let is_theirs = checked.is_ok();
+        self.trust(checked, ());
+        let room = self.sender.has_room(port, &mut self.stock);
+        (is_theirs && self.trust(room, false) && self.make_stock_room()).then_some(body)
+    }
+
     /// What a message on a port tells the peer of the other direction.
     #[inline]
     fn credit(&self, port: u16) -> u32 {
@@ -209,15 +219,13 @@ impl Wire for RingWire {
     }
 
     #[inline]
+    fn can_pass_back(&mut self, from: u16, port: u16) -> bool {
+        self.body_to_pass(from, port).is_some()
+    }
+
+    #[inline]
     fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
-        let Some(body) = self.receiver.shown_body(from) else { return false };
-        let checked = self.stock.check(body);
-        let is_theirs = checked.is_ok();
-        self.trust(checked, ());
-        let room = self.sender.has_room(key.port, &mut self.stock);
-        if !is_theirs || !self.trust(room, false) || !self.make_stock_room() {
-            return false;
-        }
+        let Some(body) = self.body_to_pass(from, key.port) else { return false };
         let credit = self.credit(key.port);
         self.sender.pass_on(key, bytes, body, credit, &mut self.stock);
         self.receiver.advance(from);

@@ -151,7 +151,11 @@ pub fn a_message_goes_back_in_its_place(connect: Connect) {
         pair.send(key(port), &message(n, bytes));
         let here = pair.arrive(key(port), bytes);
         here.write(&message(n + 1000, 8));
-        if !pair.b.pass_back(port, key(answer_port), bytes) {
+        let can = pair.b.can_pass_back(port, answer_port);
+        assert!(!can || pair.b.can_pass_back(port, answer_port), "asking changes nothing");
+        let passed = pair.b.pass_back(port, key(answer_port), bytes);
+        assert!(passed || !can, "message {n} could be passed back");
+        if !passed {
             let sent = pair.until("room", |_, b| match b.send_from(key(answer_port), &[here], false) {
                 Sent::Full => None,
                 sent => Some(sent),
