@@ -10,6 +10,13 @@ use super::name::fingerprint;
 use super::{Call, CallNode, CallSink, CallSource, Extent, LEAST_SLOT_BYTES, Short, Way};
 use crate::error::Refused;
 
+/// Bytes from which a result goes back in the place of the message that it answers: those lines are this rank's already.
+const ANSWER_BYTES: usize = 16 << 10;
+
+/// Results are stored past the caches where a buffer is longer than the last of them, divided by this: an input and an
+/// output each on at least two ranks share it.
+const STREAM_FACTOR: u64 = 4;
+
 impl Call {
     /// Binds `request` to `plan`. A tile of a message (all its chunks) never exceeds `message_bytes`.
     ///
@@ -27,6 +34,7 @@ impl Call {
             fingerprint,
             scales,
             lends: false,
+            streams: false,
             input_bytes: layout.input.as_ref().map(|shape| shape.elements() * layout.element_bytes),
             output_bytes: layout.output.as_ref().map(|shape| shape.elements() * layout.element_bytes),
             scratch_bytes: layout.scratch.last().map_or(0, |e| e.start + e.bytes),
@@ -52,6 +60,7 @@ impl Call {
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
         call.short = Short::of(&call);
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
+        call.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();
         call.lends = !call.plan.buffered && longest >= last_level_cache_bytes();
         Ok(call)
     }
@@ -93,8 +102,29 @@ impl Call {
         };
         bound.way = self.way(&bound);
         bound.bytes = self.message_bytes(&bound, 0);
+        if bound.bytes >= ANSWER_BYTES {
+            self.pair_answers(&bound);
+        }
         self.nodes.push(bound);
         Ok(())
+    }
+
+    /// Lets each message that a node sends take the place of one that it has received from the same peer.
+    fn pair_answers(&mut self, node: &CallNode) {
+        let sources = &self.sources[node.sources.start as usize..node.sources.end as usize];
+        let sinks = &mut self.sinks[node.sinks.start as usize..node.sinks.end as usize];
+        let mut paired = Vec::new();
+        for sink in sinks {
+            let CallSink::Message { peer: to, answers, .. } = sink else { continue };
+            let received = sources.iter().find_map(|source| match *source {
+                CallSource::Message { peer, channel, .. } if peer == *to => Some(channel),
+                _ => None,
+            });
+            if received.is_some() && !paired.contains(to) {
+                *answers = received;
+                paired.push(*to);
+            }
+        }
     }
 
     /// Appends a node's sources and sinks, whose spans' chunks begin at `extents`.
@@ -129,7 +159,7 @@ impl Call {
                 Sink::Span(span) => CallSink::Span { buffer: span.buffer, extents: next() },
                 Sink::Message { channel } => {
                     let (peer, channel) = end(channel);
-                    CallSink::Message { peer, channel }
+                    CallSink::Message { peer, channel, answers: None }
                 }
             });
         }

@@ -98,6 +98,8 @@ pub enum CallSink {
         peer: u32,
         /// The channel's index.
         channel: u8,
+        /// The channel of a long message from the same peer among the node's sources, whose place it may take.
+        answers: Option<u8>,
     },
 }
 
@@ -132,6 +134,8 @@ pub struct Call {
     /// Whether peers of the same process may read what is sent where it lies. Memory that a peer has read is slow to write
     /// again while caches hold it, so only what is too long for them is lent.
     pub lends: bool,
+    /// Whether results are so long that they are stored past the caches.
+    pub streams: bool,
     /// Bytes of the input; `None` where the rank gives none.
     pub input_bytes: Option<u64>,
     /// Bytes of the output; `None` where the rank gets none.
@@ -229,7 +233,7 @@ impl Call {
 }
 
 /// The usual slot: what stays in the nearer caches with a few of its like.
-pub(crate) const USUAL_TILE_BYTES: u64 = 64 << 10;
+pub(crate) const USUAL_TILE_BYTES: u64 = 128 << 10;
 
 /// What every slot holds, however small the staging: a point-to-point header, and a 16-byte element of each of up to 256 chunks.
 pub(crate) const LEAST_SLOT_BYTES: usize = 4096;

@@ -102,7 +102,8 @@ impl Call {
 
     fn short_way(&self, node: &CallNode) -> ShortWay {
         let (sources, sinks) = (self.sources_of(node), self.sinks_of(node));
-        if node.per_span != 1 || sources.len().max(sinks.len()) > FEW {
+        let answers = |sink: &CallSink| matches!(sink, CallSink::Message { answers: Some(_), .. });
+        if node.per_span != 1 || sources.len().max(sinks.len()) > FEW || sinks.iter().any(answers) {
             return ShortWay::Long;
         }
         if node.way == Way::Send {
@@ -142,7 +143,7 @@ impl Call {
             CallSink::Span { buffer, extents } => {
                 ShortPlace::Local(buffer, self.extents[extents as usize].start)
             }
-            CallSink::Message { peer, channel } => ShortPlace::Message(ShortEnd { peer, channel }),
+            CallSink::Message { peer, channel, .. } => ShortPlace::Message(ShortEnd { peer, channel }),
         }
     }
 }

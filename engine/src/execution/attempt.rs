@@ -55,7 +55,7 @@ impl Hands<'_> {
             }
         }
         for sink in self.call.sinks_of(node) {
-            let CallSink::Message { peer, channel } = *sink else { continue };
+            let CallSink::Message { peer, channel, .. } = *sink else { continue };
             let key = self.key(channel);
             let Some(wire) = &mut self.wires[peer as Rank] else { continue };
             if !matches!(wire.reserve(key, bytes), Room::Slot(_)) {
@@ -72,7 +72,7 @@ impl Hands<'_> {
         let sinks = call.sinks_of(node);
         let before = self.unsettled.take_sent(id);
         let mut sent = before;
-        while let Some(&CallSink::Message { peer, channel }) = sinks.get(sent)
+        while let Some(&CallSink::Message { peer, channel, .. }) = sinks.get(sent)
             && self.send_to(id, tile, (peer as Rank, channel), &pieces)
         {
             sent += 1;
@@ -126,10 +126,16 @@ impl Hands<'_> {
             }
         }
         for sink in call.sinks_of(node) {
-            let CallSink::Message { peer, channel } = *sink else { continue };
+            let CallSink::Message { peer, channel, answers } = *sink else { continue };
             let key = self.key(channel);
-            let Some(wire) = &mut self.wires[peer as Rank] else { return Attempt::Waits };
-            match wire.reserve(key, bytes) {
+            let place = match answers.and_then(|from| self.answer_place(peer, from, key.port, bytes)) {
+                Some(span) => Room::Slot(span),
+                None => match &mut self.wires[peer as Rank] {
+                    Some(wire) => wire.reserve(key, bytes),
+                    None => return Attempt::Waits,
+                },
+            };
+            match place {
                 Room::Slot(span) => self.room.reserved(span),
                 Room::Full => return Attempt::Waits,
             }
@@ -139,21 +145,44 @@ impl Hands<'_> {
         Attempt::Issued(bytes)
     }
 
+    /// The message received from `peer` on channel `from`, if what answers it on `port` can take its place.
+    fn answer_place(&mut self, peer: u32, from: u8, port: u16, bytes: usize) -> Option<RawSpan> {
+        let received = self.key(from);
+        let wire = self.wires[peer as Rank].as_mut()?;
+        if !wire.can_pass_back(received.port, port) {
+            return None;
+        }
+        let Arrival::Here(span) = wire.poll(received, bytes) else { return None };
+        self.room.answered.push((peer, from));
+        Some(span)
+    }
+
     /// Commits what a fold has built and releases what it has read.
     #[inline]
     fn hand_over(&mut self, node: &CallNode, bytes: usize) {
         for sink in self.call.sinks_of(node) {
-            if let CallSink::Message { peer, channel } = *sink {
-                let key = self.key(channel);
-                self.wires[peer as Rank].iter_mut().for_each(|wire| wire.commit(key, bytes));
+            let CallSink::Message { peer, channel, answers } = *sink else { continue };
+            let key = self.key(channel);
+            match answers.filter(|from| self.room.answered.contains(&(peer, *from))) {
+                None => self.wires[peer as Rank].iter_mut().for_each(|wire| wire.commit(key, bytes)),
+                Some(from) => self.pass_back(peer as Rank, from, key, bytes),
             }
         }
         for source in self.call.sources_of(node) {
-            if let CallSource::Message { peer, channel, .. } = *source {
+            if let CallSource::Message { peer, channel, .. } = *source
+                && !self.room.answered.contains(&(peer, channel))
+            {
                 let port = self.key(channel).port;
                 self.wires[peer as Rank].iter_mut().for_each(|wire| wire.release(port));
             }
         }
+    }
+
+    /// Sends a message back into which its answer was built, as `can_pass_back` allowed.
+    fn pass_back(&mut self, peer: Rank, from: u8, key: Key, bytes: usize) {
+        let port = self.key(from).port;
+        let passed = self.wires[peer].as_mut().is_some_and(|wire| wire.pass_back(port, key, bytes));
+        assert!(passed, "a message that could be passed back to rank {peer} was not");
     }
 
     #[inline]

@@ -14,10 +14,14 @@ pub(super) struct Workspace {
     arrived: Vec<RawSpan>,
     /// Slots reserved, in the order of the node's sinks.
     reserved: Vec<RawSpan>,
+    /// Messages in whose place an answer is built: the peer and its channel.
+    pub answered: Vec<(u32, u8)>,
     /// A plain send's bytes.
     pieces: Vec<RawSpan>,
     operands: Vec<Operand>,
     sinks: Vec<RawSpan>,
+    /// The one sink that is stored past the caches.
+    streamed: Option<RawSpan>,
 }
 
 /// Where a fold stands within a node's tile.
@@ -39,6 +43,7 @@ impl Workspace {
     pub fn clear(&mut self) {
         self.arrived.clear();
         self.reserved.clear();
+        self.answered.clear();
     }
 
     #[inline]
@@ -82,7 +87,12 @@ impl Workspace {
             let bytes = call.tile_of(node, node.extent + place.chunk, tile).bytes;
             while place.done < bytes {
                 let len = self.load(&place, (bytes - place.done) as usize);
-                call.kernel.fold(&self.operands, &self.sinks, node.finish);
+                match self.streamed {
+                    None => call.kernel.fold(&self.operands, &self.sinks, node.finish),
+                    Some(result) => {
+                        call.kernel.fold_streaming(&self.operands, &self.sinks, result, node.finish)
+                    }
+                }
                 place.done += len as u64;
                 place.message += len;
             }
@@ -96,6 +106,7 @@ impl Workspace {
     fn load(&mut self, place: &Place<'_>, len: usize) -> usize {
         self.operands.clear();
         self.sinks.clear();
+        self.streamed = None;
         let (mut messages, mut shortest) = (self.arrived.iter(), len);
         for source in place.call.sources_of(place.node) {
             let (span, first) = match *source {
@@ -117,6 +128,9 @@ impl Workspace {
         if shortest < len {
             self.trim(shortest);
         }
+        if place.call.streams {
+            self.pick_streamed(place);
+        }
         shortest
     }
 
@@ -125,6 +139,17 @@ impl Workspace {
     fn trim(&mut self, len: usize) {
         self.operands.iter_mut().for_each(|o| o.span = o.span.slice(0, len));
         self.sinks.iter_mut().for_each(|s| *s = s.slice(0, len));
+    }
+
+    /// Takes the output's span out of the sinks, if past the caches is where it goes: a line that was just read is in them already.
+    fn pick_streamed(&mut self, place: &Place<'_>) {
+        let is_result = |sink: &CallSink| matches!(sink, CallSink::Span { buffer: BufferKind::Output, .. });
+        let at = place.call.sinks_of(place.node).iter().position(is_result);
+        let fits = |at: &usize| {
+            let result = self.sinks[*at];
+            place.call.kernel.can_stream_to(result) && !self.operands.iter().any(|o| o.span.overlaps(result))
+        };
+        self.streamed = at.filter(fits).map(|at| self.sinks.remove(at));
     }
 }
 

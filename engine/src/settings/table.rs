@@ -54,7 +54,7 @@ settings! {
         "staging memory of one communicator on one rank; less of it makes tiles smaller and starts fewer operations at once";
     tile_bytes: Bytes = Bytes(0), "HCOMM_TILE_BYTES", Range::from_to(128, GIB).or_zero(), AGREED,
         "bytes that move as one message, rounded down to a multiple of 128; 0 lets hcomm choose by transport and buffer size";
-    depth: u32 = 4, "HCOMM_DEPTH", Range::from_to(2, 64), AGREED,
+    depth: u32 = 2, "HCOMM_DEPTH", Range::from_to(2, 64), AGREED,
         "messages that a channel holds before its sender must wait for the receiver";
     inflight_bytes: Bytes = Bytes(0), "HCOMM_INFLIGHT_BYTES", Range::from_to(4 * KIB, 64 * GIB).or_zero(), LOCAL,
         "bytes of low priority handed to one wire at a time, which bounds what an urgent operation waits behind; \

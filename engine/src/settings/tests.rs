@@ -119,7 +119,7 @@ fn zero_where_it_has_a_meaning() {
 fn the_description_names_every_setting_its_value_and_its_default() {
     let text = Settings::from_pairs([("HCOMM_DEPTH", "8")]).expect("legal").describe();
     assert!(TABLE.iter().all(|entry| text.contains(entry.name) && text.contains(entry.reason)));
-    assert!(text.contains("HCOMM_DEPTH='8' (default '4')"), "{text}");
+    assert!(text.contains("HCOMM_DEPTH='8' (default '2')"), "{text}");
     assert!(text.contains("HCOMM_DEADLINE='10min'\n"), "{text}");
 }
 
@@ -229,11 +229,11 @@ proptest! {
 #[test]
 fn a_rank_is_told_what_rank_0_overrules() {
     let pairs = |pairs: &[(&str, &str)]| Settings::from_pairs(pairs.iter().copied()).expect("legal");
-    let own = pairs(&[("HCOMM_DETERMINISTIC", "1"), ("HCOMM_DEPTH", "4"), ("HCOMM_SPIN", "1ms")]);
+    let own = pairs(&[("HCOMM_DETERMINISTIC", "1"), ("HCOMM_DEPTH", "2"), ("HCOMM_SPIN", "1ms")]);
     let mut adopted = own.clone();
     adopted.adopt(&pairs(&[("HCOMM_DEPTH", "8")]).agreed_blob()).expect("legal");
     let sentences = own.overruled(&adopted);
-    // A depth of 4 is nobody's wish, and how long to spin is each rank's own business.
+    // A depth of 2 is nobody's wish, and how long to spin is each rank's own business.
     let [only] = &sentences[..] else { panic!("{sentences:?}") };
     assert!(only.starts_with("HCOMM_DETERMINISTIC is '") && only.contains("rank 0's"), "{only}");
     assert_eq!(own.overruled(&own), Vec::<String>::new());

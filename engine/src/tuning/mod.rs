@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn slots_shrink_with_the_peers() {
         let settings = Settings::default();
-        assert_eq!(slot_bytes(&settings, 1), 64 << 10);
-        assert!(slot_bytes(&settings, 100) < 64 << 10);
+        assert_eq!(slot_bytes(&settings, 1), 128 << 10);
+        assert!(slot_bytes(&settings, 100) < 128 << 10);
         assert_eq!(slot_bytes(&settings, 1 << 20), LEAST_SLOT_BYTES);
         let settings = Settings::from_pairs([("HCOMM_TILE_BYTES", "1000")]).expect("legal");
         assert_eq!(slot_bytes(&settings, 1), LEAST_SLOT_BYTES);

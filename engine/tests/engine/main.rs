@@ -5,6 +5,7 @@ mod common;
 mod deterministic;
 mod failures;
 mod imported;
+mod large;
 mod messages;
 mod mismatch;
 mod own_plans;
