@@ -1,10 +1,12 @@
 //! What can go wrong: [`Refused`] at submission, [`Failure`] while an operation runs, and the wrappers that users meet.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::{FoldOrder, VerifyError};
+use hcomm_transports::shm::SegmentError;
 use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
@@ -274,6 +276,9 @@ pub enum Error {
     /// Failed while it ran; output buffers may be partly written.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// There is no memory for a buffer that was asked for. The communicator goes on.
+    #[error("a buffer cannot be allocated: {0}")]
+    Memory(Arc<SegmentError>),
 }
 
 /// The sentence, since that is what a `main` that returns the error shows.

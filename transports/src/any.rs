@@ -68,6 +68,11 @@ impl Wire for AnyWire {
     }
 
     #[inline]
+    fn lends_heap(&self) -> bool {
+        pass_on!(self, wire => wire.lends_heap())
+    }
+
+    #[inline]
     fn is_done(&mut self, ticket: Ticket) -> bool {
         pass_on!(self, wire => wire.is_done(ticket))
     }

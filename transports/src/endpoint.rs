@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::mapping::{Mapping, SharedWord};
+use crate::shm::Heap;
 use crate::{AnyWire, Wire, bell};
 
 /// One rank's end of a communicator's data plane.
@@ -17,6 +18,8 @@ pub struct Endpoint {
     pub wires: Vec<Option<AnyWire>>,
     /// Where this rank sleeps.
     pub doorbell: Doorbell,
+    /// The memory that other ranks of the host read where it lies; `None` where no rank can.
+    pub heap: Option<Arc<Heap>>,
 }
 
 /// Where whoever drives a communicator sleeps until something happens.

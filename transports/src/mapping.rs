@@ -1,17 +1,19 @@
 //! [`Mapping`]: pages of memory, unmapped with their last owner; rings and doorbell words live in them.
 //!
-//! In-process wires use anonymous pages, which cost nothing until they are touched; shared-memory ones map a segment.
+//! In-process wires use anonymous pages, which cost nothing until they are touched; shared-memory ones map a segment, and the heaps
+//! of both ends, the peer's for reading only.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use hcomm_ops::RawSpan;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::sync::AtomicU32;
 
-/// A mapped range of memory, readable and writable, zero at first.
+/// A mapped range of memory, zero at first; writable unless it was made for reading only.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -36,11 +38,27 @@ impl Mapping {
     /// The first `bytes` of a file, shared with everybody who maps it. The caller has checked that the file is that
     /// long and sealed against shrinking, so that no access can meet a missing page.
     pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
+        Mapping::of_file_for(ProtFlags::READ | ProtFlags::WRITE, file, bytes)
+    }
+
+    /// The same, where a write would end this process.
+    pub(crate) fn of_file_to_read(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
+        Mapping::of_file_for(ProtFlags::READ, file, bytes)
+    }
+
+    fn of_file_for(use_: ProtFlags, file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
         // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
-        }?;
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, use_, MapFlags::SHARED, file, 0) }?;
         Ok(Mapping::from_kernel(start.cast(), bytes))
+    }
+
+    /// Addresses without memory: tries whether this process may have so many.
+    pub(crate) fn try_addresses(bytes: usize) -> io::Result<()> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
+        drop(Mapping::from_kernel(start.cast(), bytes));
+        Ok(())
     }
 
     fn from_kernel(start: *mut u8, bytes: usize) -> Arc<Mapping> {
@@ -51,6 +69,37 @@ impl Mapping {
     /// Its length.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Asks for large pages, by which processors find their way faster; the kernel need not give them.
+    pub(crate) fn prefer_large_pages(&self) {
+        // SAFETY: advice that changes nothing of what the bytes are, over a range that is mapped.
+        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
+    }
+
+    /// Has the kernel find memory for a range inside the mapping now, all of it or an error and no signal.
+    pub(crate) fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        let start = self.at(offset, bytes);
+        // SAFETY: the range is mapped and writable; its bytes stay as they are.
+        Ok(unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) }?)
+    }
+
+    /// Where in the mapping a span lies, if all of it does.
+    #[inline]
+    pub(crate) fn offset_of(&self, span: RawSpan) -> Option<usize> {
+        let offset = (span.as_ptr() as usize).checked_sub(self.start.as_ptr() as usize)?;
+        (offset <= self.bytes && span.len() <= self.bytes - offset).then_some(offset)
+    }
+
+    /// The bytes of a range inside the mapping. Who reads or writes them when is the caller's business, who keeps the mapping for as
+    /// long as the span is used.
+    ///
+    /// # Panics
+    /// As [`Mapping::at`].
+    #[inline]
+    pub(crate) fn span(&self, offset: usize, bytes: usize) -> RawSpan {
+        // SAFETY: the range lies in the mapping, which the caller keeps.
+        unsafe { RawSpan::new(self.at(offset, bytes), bytes) }
     }
 
     /// The address of the byte at `offset`, which begins a range of `bytes` inside the mapping.

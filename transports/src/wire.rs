@@ -122,6 +122,11 @@ pub trait Wire {
     /// `may_lend` is false the bytes are copied before it returns.
     fn send_from(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Sent;
 
+    /// Whether only spans of this rank's heap are lent, to another process: worth it from other lengths on than lending within a process.
+    fn lends_heap(&self) -> bool {
+        false
+    }
+
     /// Whether a lent span may be overwritten again.
     fn is_done(&mut self, ticket: Ticket) -> bool;
 

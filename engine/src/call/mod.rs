@@ -12,6 +12,7 @@ use hcomm_ops::{DType, Kernel, Rank, ReduceOp};
 use hcomm_planner::plan::NodeId;
 use hcomm_planner::request::Counts;
 use hcomm_planner::{BufferKind, Collective, Plan, Request};
+use hcomm_transports::{AnyWire, Wire};
 
 use self::name::describe;
 pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
@@ -134,6 +135,8 @@ pub struct Call {
     /// Whether peers of the same process may read what is sent where it lies. Memory that a peer has read is slow to write
     /// again while caches hold it, so only what is too long for them is lent.
     pub lends: bool,
+    /// Whether peers of the same host may read what lies in this rank's heap there.
+    pub lends_heap: bool,
     /// Whether results are so long that they are stored past the caches.
     pub streams: bool,
     /// Bytes of the input; `None` where the rank gives none.
@@ -169,6 +172,12 @@ impl Call {
         let outline = Outline { collective, dtype, op, root, deterministic };
         let is_even = matches!(self.request.counts, Counts::Even(_));
         self.outline = (is_even && self.request.algorithm.is_none()).then_some(outline);
+    }
+
+    /// Whether what goes over a wire may be read by the peer where it lies.
+    #[inline]
+    pub fn may_lend(&self, wire: &AnyWire) -> bool {
+        (self.lends || self.lends_heap) && if wire.lends_heap() { self.lends_heap } else { self.lends }
     }
 
     /// The call in words, such as `all_reduce(f32, sum, 1024)`.

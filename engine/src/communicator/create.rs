@@ -257,6 +257,7 @@ impl Communicator {
         };
         let patience = patience(&settings, &facts);
         let ringer = endpoint.doorbell.ringer();
+        let heap = endpoint.heap.clone();
         let core = Core::new(endpoint, peers, recorder, limits, first);
         let domain = Arc::new(Domain::new(core, watch.clone(), patience));
         let driver = domain.spawn_driver(&settings.driver_cpus)?;
@@ -273,6 +274,7 @@ impl Communicator {
             world,
             domain,
             control,
+            heap,
             cache,
             settings,
             facts,

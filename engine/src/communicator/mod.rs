@@ -2,6 +2,7 @@
 //! here; `collectives`, `owned` and `scope` say which calls there are.
 
 mod agreed;
+mod allocate;
 mod calls;
 mod collectives;
 mod create;
@@ -30,6 +31,7 @@ use std::time::Instant;
 use hcomm_ops::{Rank, ReduceOp};
 use hcomm_planner::{Plan, Planner, Request};
 use hcomm_transports::Control;
+use hcomm_transports::shm::Heap;
 
 use self::options::Options;
 use crate::bindings::Buffers;
@@ -59,6 +61,7 @@ struct Inner {
     world: usize,
     domain: Arc<Domain>,
     control: Arc<dyn Control>,
+    heap: Option<Arc<Heap>>,
     cache: PlanCache,
     settings: Settings,
     facts: Facts,

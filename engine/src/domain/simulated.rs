@@ -56,7 +56,8 @@ impl Group {
         let controls = control::inproc_mesh(watches.iter().map(handler).collect());
         let ranks = wires.into_iter().zip(controls).zip(watches).enumerate();
         let core = |(rank, ((wires, control), watch))| {
-            let endpoint = Endpoint { wires, doorbell: Doorbell::new().expect("an eventfd") };
+            let doorbell = Doorbell::new().expect("an eventfd");
+            let endpoint = Endpoint { wires, doorbell, heap: None };
             let peers = Peers::new(rank, world, Arc::from(control), watch, Log::new(rank, DebugLevel::Off));
             let limits = Limits { deadline: Duration::MAX, stall_warning: Duration::MAX };
             Core::new(endpoint, peers, Recorder::new(1 << 14), limits, first)

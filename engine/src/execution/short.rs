@@ -46,7 +46,8 @@ impl Hands<'_> {
         let ShortPlace::Local(buffer, start) = place else { return None };
         let (peer, key) = (end.peer as Rank, self.key(end.channel));
         let piece = self.memory.slice(buffer, start, node.bytes);
-        match self.wires[peer].as_mut()?.send_from(key, &[piece], self.call.lends) {
+        let wire = self.wires[peer].as_mut()?;
+        match wire.send_from(key, &[piece], self.call.may_lend(wire)) {
             Sent::Done => {}
             Sent::Lent(ticket) => self.unsettled.lent.push(Lent { node: id, tile: 0, peer, ticket }),
             Sent::Full => return Some(Attempt::Waits),

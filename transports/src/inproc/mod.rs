@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hcomm_ops::Rank;
 
 use crate::mapping::Mapping;
-use crate::ring::{BadConfig, Ends, Layout, Region, RingWire};
+use crate::ring::{BadConfig, Ends, Layout, Lends, Region, RingWire};
 use crate::{AnyWire, Doorbell, Endpoint, Ringer, WireConfig};
 
 /// A mesh could not be made.
@@ -63,7 +63,7 @@ fn build(world: usize, layout: Layout, first: u32) -> io::Result<Vec<Endpoint>> 
 }
 
 fn unconnected(world: usize) -> io::Result<Endpoint> {
-    Ok(Endpoint { wires: (0..world).map(|_| None).collect(), doorbell: Doorbell::new()? })
+    Ok(Endpoint { wires: (0..world).map(|_| None).collect(), doorbell: Doorbell::new()?, heap: None })
 }
 
 /// Both ends of one wire.
@@ -72,7 +72,8 @@ fn pair(layout: Layout, first: u32, ringers: &[Ringer], low: Rank, high: Rank) -
     let region = |side: usize| Region::new(&mapping, side * layout.total, layout);
     let end = |side: usize, peer: Rank| {
         let ringer = ringers[peer].clone();
-        RingWire::new(Ends { regions: [region(0), region(1)], side, ringer, lends: true, first })
+        let regions = [region(0), region(1)];
+        RingWire::new(Ends { regions, side, ringer, lends: Lends::WithinProcess, first })
     };
     Ok([end(0, high), end(1, low)])
 }

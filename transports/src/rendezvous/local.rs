@@ -1,6 +1,7 @@
 //! [`Local`]: this rank's share in the memory of its host, and the handing over of it to one peer after another.
 
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
@@ -10,14 +11,14 @@ use tokio::time::timeout;
 use super::context::{ATTEMPT, Context};
 use super::error::JoinError;
 use super::roster::Member;
-use crate::shm::handover::{self, Handed, Terms};
-use crate::shm::{self, Inbox, Segment};
+use crate::shm::handover::{self, Handed, Own, Terms};
+use crate::shm::{self, Heap, Heaps, Inbox, Segment};
 use crate::{AnyWire, Doorbell, WireConfig};
 
 /// How long the few bytes of a handover may take once the first of them is there.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// An inbox that the ranks of this host send into.
+/// An inbox that the ranks of this host send into, and the heap that they read.
 #[derive(Debug)]
 pub(super) struct Local {
     /// The ranks that may share memory, in order; the same list on each of them.
@@ -26,6 +27,8 @@ pub(super) struct Local {
     terms: Terms,
     segment: Segment,
     doorbell: Doorbell,
+    /// `None` where none can be made: then all messages go through the inboxes.
+    heap: Option<Arc<Heap>>,
 }
 
 /// Why this rank and another do not share memory, as far as that can be told without trying.
@@ -54,12 +57,13 @@ impl Local {
         let segment = Segment::create(bytes).map_err(|error| no_memory(error.to_string()))?;
         let doorbell = segment.doorbell().map_err(|error| no_memory(error.to_string()))?;
         let terms = Terms { config, local_ranks: ranks.len() as u32 };
-        Ok(Some(Local { ranks, index: index as u32, terms, segment, doorbell }))
+        let heap = Heap::create(ranks.len()).ok();
+        Ok(Some(Local { ranks, index: index as u32, terms, segment, doorbell, heap }))
     }
 
-    /// Where this rank sleeps.
-    pub(super) fn into_doorbell(self) -> Doorbell {
-        self.doorbell
+    /// Where this rank sleeps, and its heap.
+    pub(super) fn into_parts(self) -> (Doorbell, Option<Arc<Heap>>) {
+        (self.doorbell, self.heap)
     }
 
     /// Gives a peer this rank's inbox and takes the peer's, over a connection that has proved the token.
@@ -71,14 +75,15 @@ impl Local {
         let Some(expected) = self.ranks.iter().position(|&rank| rank == peer) else {
             return Err(format!("rank {peer} is not among those that share memory here: {:?}", self.ranks));
         };
-        let Local { terms, segment, doorbell, .. } = self;
-        let send = |stream: &StdStream| handover::send(stream, *terms, self.index, segment, doorbell, soon());
+        let Local { terms, index, segment, doorbell, heap, .. } = self;
+        let own = Own { index: *index, segment, doorbell, heap: heap.as_deref() };
+        let send = |stream: &StdStream| handover::send(stream, *terms, own, soon());
         let (stream, ()) = blocking(stream, send)?;
         match timeout(ATTEMPT, stream.readable()).await {
             Ok(readable) => readable.map_err(|error| error.to_string())?,
             Err(_) => return Err(format!("rank {peer} handed over no memory within {ATTEMPT:?}")),
         }
-        let (stream, handed) = blocking(stream, |stream| handover::receive(stream, *terms, soon()))?;
+        let (stream, handed) = blocking(stream, |stream| handover::receive(stream, *terms, heap.is_some(), soon()))?;
         if handed.index as usize != expected {
             return Err(format!("rank {peer} says it is local rank {}, not {expected}", handed.index));
         }
@@ -89,7 +94,8 @@ impl Local {
     fn wire(&self, handed: Handed) -> Result<AnyWire, shm::JoinError> {
         let own = Inbox { segment: &self.segment, index: self.index as usize };
         let peer = Inbox { segment: &handed.segment, index: handed.index as usize };
-        shm::wire(own, peer, handed.ringer, self.terms.config)
+        let heaps = self.heap.clone().zip(handed.heap).map(|(own, peer)| Heaps { own, peer });
+        shm::wire(own, peer, handed.ringer, self.terms.config, heaps)
     }
 }
 

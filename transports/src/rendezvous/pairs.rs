@@ -19,6 +19,7 @@ use super::local::Local;
 use super::roster::{Member, Route};
 use crate::control::socket::Socket;
 use crate::wire::WireConfig;
+use crate::shm::Heap;
 use crate::{AnyWire, Doorbell};
 
 /// A connected pair, seen from one side.
@@ -37,19 +38,22 @@ pub(super) enum Data {
     Shm(Box<AnyWire>),
 }
 
+/// Where a rank sleeps, and its heap.
+pub(super) type Place = (Doorbell, Option<Arc<Heap>>);
+
 /// Connects with all others, or says with whom it could not. With the pairs comes the place where this rank sleeps.
 pub(super) async fn connect_all(
     context: &Arc<Context>,
     doorman: &mut Doorman,
     members: &[Member],
     config: WireConfig,
-) -> Result<(Vec<Pair>, Doorbell), JoinError> {
+) -> Result<(Vec<Pair>, Place), JoinError> {
     let local = Local::new(context, members, config)?.map(Arc::new);
     let mut lobby = Lobby::new(context, local.clone(), config);
     let pairs =
         meet_all(context, doorman, &mut lobby, connect_lower(context, &local, members, config)).await?;
     lobby.close().await;
-    Ok((pairs, doorbell(local)?))
+    Ok((pairs, place(local)?))
 }
 
 /// Begins to connect with the lower ranks.
@@ -100,12 +104,12 @@ fn unconnected(context: &Context, pairs: &[Pair]) -> JoinError {
     JoinError::Unconnected { rank: context.rank, peers, within: context.within }
 }
 
-fn doorbell(local: Option<Arc<Local>>) -> Result<Doorbell, JoinError> {
+fn place(local: Option<Arc<Local>>) -> Result<Place, JoinError> {
     match local {
         Some(local) => {
             let local = Arc::into_inner(local).expect("connectors and lobby, which shared it, are gone");
-            Ok(local.into_doorbell())
+            Ok(local.into_parts())
         }
-        None => Doorbell::new().map_err(JoinError::system("make a doorbell")),
+        None => Ok((Doorbell::new().map_err(JoinError::system("make a doorbell"))?, None)),
     }
 }

@@ -12,7 +12,7 @@ use super::doorman::Doorman;
 use super::error::JoinError;
 use super::gather::{self, Gathering};
 use super::handshake::PROTOCOL_VERSION;
-use super::pairs::{Data, Pair, connect_all};
+use super::pairs::{Data, Pair, Place, connect_all};
 use super::roster::{Member, Roster};
 use super::{Agreed, Derive, Dimensions, Join, Session, doors};
 use crate::AnyWire;
@@ -58,7 +58,7 @@ async fn run(join: Join, answer: Sender<Result<Session, JoinError>>) {
 async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
     let context = Arc::new(Context::of(&join)?);
     let mut parts = Parts { context: Arc::clone(&context), dimensions: Some(join.dimensions) };
-    let Assembled { agreed, members, pairs, doorbell, dimensions } = match join.rank {
+    let Assembled { agreed, members, pairs, place, dimensions } = match join.rank {
         _ if join.world == 1 => parts.be_alone(join.settings)?,
         0 => parts.lead(join.listener, join.settings).await?,
         _ => parts.follow().await?,
@@ -66,7 +66,8 @@ async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
     let roster = Roster { routes: routes(&context, &pairs), members };
     let (wires, connected) = part(&context, &roster, pairs, dimensions)?;
     let (control, tasks) = MeshControl::new(context.rank, join.handler, connected);
-    let endpoint = Endpoint { wires, doorbell };
+    let (doorbell, heap) = place;
+    let endpoint = Endpoint { wires, doorbell, heap };
     Ok((Session { endpoint, control: Box::new(control), agreed, roster }, tasks))
 }
 
@@ -74,7 +75,7 @@ struct Assembled {
     agreed: Agreed,
     members: Vec<Member>,
     pairs: Vec<Pair>,
-    doorbell: Doorbell,
+    place: Place,
     dimensions: Dimensions,
 }
 
@@ -89,8 +90,8 @@ impl Parts {
         let member = Member::alone(&self.context);
         let (agreed, members) = (self.agreed(settings), vec![member]);
         let dimensions = self.dimensions(&agreed, &members)?;
-        let doorbell = Doorbell::new().map_err(JoinError::system("make a doorbell"))?;
-        Ok(Assembled { agreed, members, pairs: Vec::new(), doorbell, dimensions })
+        let place = (Doorbell::new().map_err(JoinError::system("make a doorbell"))?, None);
+        Ok(Assembled { agreed, members, pairs: Vec::new(), place, dimensions })
     }
 
     async fn lead(
@@ -108,8 +109,8 @@ impl Parts {
         let agreed = self.agreed(settings);
         let dimensions = self.dimensions(&agreed, &members)?;
         let pairs = connect_all(&context, &mut doorman, &members, dimensions.wire);
-        let (pairs, doorbell) = gathering.agree(&context, pairs).await?;
-        Ok(Assembled { agreed, members, pairs, doorbell, dimensions })
+        let (pairs, place) = gathering.agree(&context, pairs).await?;
+        Ok(Assembled { agreed, members, pairs, place, dimensions })
     }
 
     async fn follow(&mut self) -> Result<Assembled, JoinError> {
@@ -117,8 +118,8 @@ impl Parts {
         let (mut arrived, mut doorman, agreed, members): (Arrived, Doorman, _, _) = arrive(&context).await?;
         let dimensions = self.dimensions(&agreed, &members)?;
         let pairs = connect_all(&context, &mut doorman, &members, dimensions.wire);
-        let (pairs, doorbell) = arrived.agree(&context, pairs).await?;
-        Ok(Assembled { agreed, members, pairs, doorbell, dimensions })
+        let (pairs, place) = arrived.agree(&context, pairs).await?;
+        Ok(Assembled { agreed, members, pairs, place, dimensions })
     }
 
     fn agreed(&self, settings: bytes::Bytes) -> Agreed {

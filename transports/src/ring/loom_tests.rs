@@ -12,7 +12,7 @@ use loom::thread;
 use super::receiver::{Found, Receiver, Shown};
 use super::sender::{Sender, Slot};
 use super::stock::Stock;
-use super::{Layout, Region};
+use super::{Layout, Lending, Region};
 use crate::{Key, WireConfig, Word};
 
 /// Few slots, so that few messages lap the ring; bodies as large as those for which returns are looked at at once.
@@ -64,7 +64,7 @@ fn pair(first: u32) -> [End; 2] {
     [0, 1].map(|side| End {
         side,
         sender: Sender::new(regions[side].clone(), first),
-        receiver: Receiver::new(regions[1 - side].clone(), first, true),
+        receiver: Receiver::new(regions[1 - side].clone(), first, Lending::Addresses),
         stock: Stock::new(&layout, side as u32),
         cells: Arc::clone(&cells),
     })
@@ -194,7 +194,7 @@ fn loom_calling_back_excludes_reading() {
             b
         });
         lent.write(1);
-        a.sender.lend(key(0), stand_in(), 0, &mut a.stock).unwrap();
+        a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
         let back = a.sender.revoke(&mut a.stock, |_| true).unwrap();
         if back {
             lent.write(2);
@@ -215,7 +215,7 @@ fn loom_a_reader_gives_up() {
         let lent = Arc::new(Cell::new());
         let seen = Arc::clone(&lent);
         lent.write(1);
-        a.sender.lend(key(0), stand_in(), 0, &mut a.stock).unwrap();
+        a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
         let reader = thread::spawn(move || {
             if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
                 assert_eq!(seen.read(), 1);

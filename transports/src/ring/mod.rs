@@ -21,7 +21,7 @@
 //! "here it is", and anything else is another call's message.
 //!
 //! **Place.** 0: the payload is in the header. 1 + i: it is in body i. 0xFFFF: the message is *lent*, the bytes still lie where the
-//! sender's caller has them; only between threads of one process.
+//! sender's caller has them: between threads of one process anywhere, between processes in the sender's heap (`crate::shm::Heap`).
 //!
 //! **Cursor.** How many messages of the port the receiver has released, counted like the sequence number. It is credit (the port
 //! is full while `depth` messages are not released) and acknowledgement (a lent span is free again). The sender keeps the value
@@ -37,9 +37,15 @@
 //! it sent and does not know to be released; above that it gives the body back through *returns*. Since home = ports * depth + SPARE, an
 //! end always finds a body for a port that is not full: no port holds up another.
 //!
-//! **Lent** messages have in place of the payload a state word and an address. The state is `PUBLISHED` when sent; the receiver
+//! **Lent** messages have in place of the payload a state word and a number (u64), both plain atomics that the flag publishes: the address of
+//! the bytes within a process, their offset in the sender's heap between processes. The state is `PUBLISHED` when sent; the receiver
 //! exchanges it to `CLAIMED` before it reads a byte, and a sender that wants its span back exchanges it to `REVOKED`; whichever
 //! compare-and-exchange comes first wins. A claim ends with the release, or with `REVOKED` written by a receiver that gives up.
+//!
+//! Between processes the receiver reads the number once, before it claims, checks that offset and length end within the heap as it mapped
+//! it, for reading only, and keeps what it checked. A process that dies while it reads leaves its claim behind; so there, and only
+//! there, claims of a peer that is lost count as ended: what is gone reads nothing, and what is not could only read. Within a process
+//! the reader is a thread that may live on, and its claim stands. A lent message is never passed back.
 //!
 //! **Sleepers.** Publishing and releasing end with a light fence and a look at the other end's `asleep` word: see `crate::bell`.
 //!
@@ -65,7 +71,7 @@ pub use layout::BadConfig;
 pub(crate) use layout::Layout;
 pub(crate) use region::Region;
 #[cfg(not(loom))]
-pub(crate) use wire::Ends;
+pub(crate) use wire::{Ends, Heaps, Lends};
 #[cfg(not(loom))]
 pub use wire::RingWire;
 
@@ -81,6 +87,20 @@ pub(crate) mod place {
     pub(crate) fn of_body(body: u32) -> u16 {
         u16::try_from(body + 1).expect("the layout numbers at most 65,000 bodies")
     }
+}
+
+/// What messages of a wire may be lent, as the receiver checks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lending {
+    /// None.
+    Nothing,
+    /// Any, by address: both ends are in one process.
+    Addresses,
+    /// Those in the sender's heap, by offset.
+    Offsets {
+        /// How long the receiver knows the sender's heap to be.
+        heap_bytes: u64,
+    },
 }
 
 /// States of a lent message.
@@ -123,6 +143,16 @@ pub(crate) enum Impossible {
         body: u32,
         /// How many there are.
         bodies: u32,
+    },
+    /// It lent what is not in its heap.
+    #[error("it lent {bytes} bytes from byte {offset} on of a heap of {heap_bytes}")]
+    Lent {
+        /// The length it gave.
+        bytes: u64,
+        /// The offset it gave.
+        offset: u64,
+        /// What there is.
+        heap_bytes: u64,
     },
     /// It sent a header that contradicts itself.
     #[error("it wrote an impossible header on port {port}: {bytes} bytes at place {place}")]

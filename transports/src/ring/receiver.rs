@@ -5,7 +5,7 @@ use hcomm_ops::RawSpan;
 use super::layout::INLINE_BYTES;
 use super::sender::after;
 use super::stock::Stock;
-use super::{Impossible, Region, lent, place, word};
+use super::{Impossible, Lending, Region, lent, place, word};
 use crate::sync::Ordering;
 use crate::wire::REVOKED_BYTES;
 use crate::{Key, Word};
@@ -17,8 +17,8 @@ pub(crate) struct Receiver {
     ports: Box<[Port]>,
     /// By slot, counted through all ports: the flag of the message released last.
     lasts: Box<[u64]>,
-    /// Whether messages may be lent: both ends are in this process.
-    lends: bool,
+    /// What messages may be lent.
+    lending: Lending,
     /// Bodies returned so far.
     returned: u32,
     /// Where the next entry goes.
@@ -50,7 +50,7 @@ pub(crate) enum Shown {
     Inline(usize),
     /// In this body.
     Body(u32),
-    /// At this address of this process.
+    /// At this address of this process, or at this offset of the peer's heap.
     Lent(u64),
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Found {
 
 impl Receiver {
     /// A receiver whose ports have released `first` messages so far. Both ends are made before either sends.
-    pub(crate) fn new(region: Region, first: u32, lends: bool) -> Receiver {
+    pub(crate) fn new(region: Region, first: u32, lending: Lending) -> Receiver {
         let layout = *region.layout();
         let depth = layout.config.depth as usize;
         let ports = usize::from(layout.config.ports);
@@ -87,7 +87,7 @@ impl Receiver {
             region,
             ports: (0..ports).map(port).collect(),
             lasts: vec![0; layout.slots()].into(),
-            lends,
+            lending,
             returned: 0,
             next_return: 0,
         }
@@ -258,7 +258,7 @@ impl Receiver {
         let layout = self.region.layout();
         match place {
             place::INLINE if bytes <= INLINE_BYTES => Ok(Some(Shown::Inline(slot))),
-            place::LENT if self.lends => Ok(self.claim(slot)),
+            place::LENT if self.lending != Lending::Nothing => self.claim(slot, bytes),
             place::INLINE | place::LENT => Err(Impossible::Header { port, bytes: bytes as u64, place }),
             _ if bytes > layout.config.slot_bytes => {
                 Err(Impossible::Header { port, bytes: bytes as u64, place })
@@ -272,12 +272,20 @@ impl Receiver {
     }
 
     /// Begins to read a lent message, unless it has been called back.
-    fn claim(&self, slot: usize) -> Option<Shown> {
+    fn claim(&self, slot: usize, bytes: usize) -> Result<Option<Shown>, Impossible> {
         let header = self.region.header(slot);
-        header
-            .lent_state()
-            .compare_exchange(lent::PUBLISHED, lent::CLAIMED, Ordering::AcqRel, Ordering::Acquire)
-            .ok()
-            .map(|_| Shown::Lent(header.lent_address().load(Ordering::Relaxed)))
+        let at = header.lent_at().load(Ordering::Relaxed);
+        if let Lending::Offsets { heap_bytes } = self.lending
+            && at.checked_add(bytes as u64).is_none_or(|end| end > heap_bytes)
+        {
+            return Err(Impossible::Lent { bytes: bytes as u64, offset: at, heap_bytes });
+        }
+        let claimed = header.lent_state().compare_exchange(
+            lent::PUBLISHED,
+            lent::CLAIMED,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        Ok(claimed.ok().map(|_| Shown::Lent(at)))
     }
 }

@@ -134,9 +134,9 @@ impl<'a> Header<'a> {
         self.word(INLINE_AT)
     }
 
-    /// The address of a lent message.
+    /// Where a lent message lies: its address, or its offset in the sender's heap.
     #[inline]
-    pub(crate) fn lent_address(self) -> &'a AtomicU64 {
+    pub(crate) fn lent_at(self) -> &'a AtomicU64 {
         self.word(INLINE_AT + 8)
     }
 

@@ -86,7 +86,7 @@ impl<'a> Header<'a> {
         &self.words[2]
     }
 
-    pub(crate) fn lent_address(self) -> &'a AtomicU64 {
+    pub(crate) fn lent_at(self) -> &'a AtomicU64 {
         &self.words[3]
     }
 }

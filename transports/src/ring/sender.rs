@@ -175,9 +175,16 @@ impl Sender {
         self.publish(key, bytes, Payload::Body(body), credit);
     }
 
-    /// Publishes a message whose bytes stay where they are, if it is one to be lent. There must be room.
+    /// Publishes a message whose bytes stay where they are, which the receiver finds by `at`, if it is one to be lent. There must be
+    /// room.
     #[inline]
-    pub(crate) fn lend(&mut self, key: Key, span: RawSpan, credit: u32, stock: &mut Stock) -> Option<Ticket> {
+    pub(crate) fn lend(
+        &mut self,
+        key: Key,
+        (span, at): (RawSpan, u64),
+        credit: u32,
+        stock: &mut Stock,
+    ) -> Option<Ticket> {
         if span.len() <= LEND_ABOVE {
             return None;
         }
@@ -186,7 +193,7 @@ impl Sender {
             stock.put_back(body);
         }
         let header = self.region.header(slot);
-        header.lent_address().store(span.as_ptr() as u64, Ordering::Relaxed);
+        header.lent_at().store(at, Ordering::Relaxed);
         header.lent_state().store(lent::PUBLISHED, Ordering::Relaxed);
         self.publish(key, span.len(), Payload::Lent, credit);
         Some(Ticket { port: key.port, sent: self.ports[usize::from(key.port)].sent })

@@ -1,12 +1,15 @@
 //! [`RingWire`]: one end of a wire over two regions, a sender and a receiver that share a stock of bodies.
 
+use std::sync::Arc;
+
 use hcomm_ops::RawSpan;
 
 use super::layout::INLINE_BYTES;
 use super::receiver::{Found, Receiver, Shown};
 use super::sender::{Sender, Slot};
 use super::stock::Stock;
-use super::{Impossible, Region, region};
+use super::{Impossible, Lending, Region, region};
+use crate::mapping::Mapping;
 use crate::{Arrival, Key, Lost, Ringer, Room, Sent, Ticket, Wire, WireConfig};
 
 /// One end of a wire over memory that both ends reach.
@@ -19,8 +22,49 @@ pub struct RingWire {
     regions: [Region; 2],
     /// Of the peer.
     ringer: Ringer,
-    lends: bool,
+    lends: Lends,
     lost: Option<Lost>,
+}
+
+/// What a wire may lend.
+#[derive(Debug)]
+pub(crate) enum Lends {
+    /// Nothing: all is copied.
+    Nothing,
+    /// Anything, to a thread of the same process.
+    WithinProcess,
+    /// What lies in this rank's heap, to another process.
+    Heaps(Heaps),
+}
+
+/// The memory of two ranks that each other reads.
+#[derive(Debug)]
+pub(crate) struct Heaps {
+    /// This rank's.
+    pub(crate) own: Arc<Mapping>,
+    /// The peer's, for reading only.
+    pub(crate) peer: Arc<Mapping>,
+}
+
+impl Lends {
+    /// By which number the peer finds a span, if it may be lent.
+    #[inline]
+    fn place_of(&self, span: RawSpan) -> Option<u64> {
+        match self {
+            Lends::Nothing => None,
+            Lends::WithinProcess => Some(span.as_ptr() as u64),
+            Lends::Heaps(heaps) => heaps.own.offset_of(span).map(|offset| offset as u64),
+        }
+    }
+
+    /// What the peer may lend.
+    fn lending(&self) -> Lending {
+        match self {
+            Lends::Nothing => Lending::Nothing,
+            Lends::WithinProcess => Lending::Addresses,
+            Lends::Heaps(heaps) => Lending::Offsets { heap_bytes: heaps.peer.bytes() as u64 },
+        }
+    }
 }
 
 /// What a ring wire is made of.
@@ -31,8 +75,8 @@ pub(crate) struct Ends {
     pub(crate) side: usize,
     /// Wakes the peer.
     pub(crate) ringer: Ringer,
-    /// Whether both ends are in one process.
-    pub(crate) lends: bool,
+    /// What this end may lend, and the peer likewise.
+    pub(crate) lends: Lends,
     /// The sequence number of the first message of each port; equal at both ends.
     pub(crate) first: u32,
 }
@@ -42,7 +86,7 @@ impl RingWire {
     pub(crate) fn new(ends: Ends) -> RingWire {
         let Ends { regions, side, ringer, lends, first } = ends;
         let sender = Sender::new(regions[side].clone(), first);
-        let receiver = Receiver::new(regions[1 - side].clone(), first, lends);
+        let receiver = Receiver::new(regions[1 - side].clone(), first, lends.lending());
         let stock = Stock::new(regions[side].layout(), side as u32);
         RingWire { sender, receiver, stock, regions, ringer, lends, lost: None }
     }
@@ -58,10 +102,25 @@ impl RingWire {
         match shown {
             Shown::Inline(slot) => self.receiver.inline(slot).slice(0, bytes),
             Shown::Body(body) => self.body(body).slice(0, bytes),
-            // SAFETY: only wires within one process lend, whose other end publishes an address with the span's length,
-            // which was compared with `bytes`; the receiver has claimed it.
-            Shown::Lent(address) => unsafe { region::lent_span(address, bytes) },
+            Shown::Lent(at) => self.show_lent(at, bytes),
         }
+    }
+
+    #[inline]
+    fn show_lent(&self, at: u64, bytes: usize) -> RawSpan {
+        match &self.lends {
+            // The receiver has checked that it ends within the heap.
+            Lends::Heaps(heaps) => heaps.peer.span(at as usize, bytes),
+            // SAFETY: within a process the other end publishes an address with the span's length, which was compared with `bytes`; the
+            // receiver has claimed it.
+            Lends::WithinProcess => unsafe { region::lent_span(at, bytes) },
+            Lends::Nothing => RawSpan::empty(),
+        }
+    }
+
+    /// Whether claims of the peer count as ended: it is gone, and it was another process.
+    fn claims_are_over(&self) -> bool {
+        self.lost.is_some() && matches!(self.lends, Lends::Heaps(_))
     }
 
     /// The value, or `otherwise` where the peer wrote what no correct peer writes; the wire is then lost.
@@ -138,13 +197,10 @@ impl RingWire {
     }
 
     fn lend(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Option<Ticket> {
-        match pieces {
-            &[span] if may_lend && self.lends => {
-                let credit = self.credit(key.port);
-                self.sender.lend(key, span, credit, &mut self.stock)
-            }
-            _ => None,
-        }
+        let &[span] = pieces else { return None };
+        let at = if may_lend { self.lends.place_of(span)? } else { return None };
+        let credit = self.credit(key.port);
+        self.sender.lend(key, (span, at), credit, &mut self.stock)
     }
 }
 
@@ -250,7 +306,7 @@ impl Wire for RingWire {
 
     fn is_flushed(&mut self) -> bool {
         let clear = self.sender.has_lent_nothing(&mut self.stock);
-        self.trust(clear, true)
+        self.trust(clear, true) || self.claims_are_over()
     }
 
     fn revoke(&mut self, operation: u32) -> bool {
@@ -258,7 +314,12 @@ impl Wire for RingWire {
             self.ringer.ring();
         }
         let back = self.sender.revoke(&mut self.stock, |of| of == operation);
-        self.trust(back, true)
+        self.trust(back, true) || self.claims_are_over()
+    }
+
+    #[inline]
+    fn lends_heap(&self) -> bool {
+        matches!(self.lends, Lends::Heaps(_))
     }
 }
 

@@ -1,12 +1,12 @@
-//! Handing a segment to another process: one message over a Unix socket, with two file descriptors beside it.
+//! Handing a segment to another process: one message over a Unix socket, with two or three file descriptors beside it.
 //!
-//! The message is 48 bytes, integers little-endian; the descriptors (SCM_RIGHTS) come with its first byte: the segment, then
-//! the eventfd on which its owner sleeps.
+//! The message is 56 bytes, integers little-endian; the descriptors (SCM_RIGHTS) come with its first byte: the segment, then
+//! the eventfd on which its owner sleeps, then the owner's heap, open for reading, where it has one.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | `hcommshm` |
-//! | 8 | 4 | version of this message and of the ring's layout: 1 |
+//! | 8 | 4 | version of this message and of the ring's layout: 2 |
 //! | 12 | 4 | the sender's number among the ranks of the host |
 //! | 16 | 4 | how many ranks the host has |
 //! | 20 | 4 | slots of a port |
@@ -14,6 +14,7 @@
 //! | 28 | 4 | zero |
 //! | 32 | 8 | bytes of a slot |
 //! | 40 | 8 | bytes of the segment |
+//! | 48 | 8 | bytes of the heap; 0 where there is none |
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -26,13 +27,13 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::{Segment, SegmentError, segment_bytes};
+use super::{Heap, PeerHeap, Segment, SegmentError, segment_bytes};
 use crate::ring::BadConfig;
 use crate::{Doorbell, Ringer, WireConfig};
 
 const MAGIC: [u8; 8] = *b"hcommshm";
-const VERSION: u32 = 1;
-const BYTES: usize = 48;
+const VERSION: u32 = 2;
+const BYTES: usize = 56;
 
 /// What both ends of a handover must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,19 @@ pub struct Terms {
     pub config: WireConfig,
     /// How many ranks this host has.
     pub local_ranks: u32,
+}
+
+/// What a rank hands over.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// Its number among the ranks of this host.
+    pub index: u32,
+    /// Its inbox.
+    pub segment: &'a Segment,
+    /// Where it sleeps.
+    pub doorbell: &'a Doorbell,
+    /// Its heap, if it has one.
+    pub heap: Option<&'a Heap>,
 }
 
 /// What a peer handed over.
@@ -52,6 +66,8 @@ pub struct Handed {
     pub ringer: Ringer,
     /// Its number among the ranks of this host.
     pub index: u32,
+    /// Its heap, where it has one and this rank wanted it.
+    pub heap: Option<PeerHeap>,
 }
 
 /// A handover failed. The connection is of no further use.
@@ -86,7 +102,7 @@ pub enum HandoverError {
         local_ranks: u32,
     },
     /// Not the descriptors that were expected.
-    #[error("a handover brought {0} where a segment and an eventfd were expected")]
+    #[error("a handover brought {0} where a segment, an eventfd and, if it says so, a heap were expected")]
     Descriptors(String),
     /// The dimensions are impossible.
     #[error(transparent)]
@@ -103,37 +119,41 @@ pub enum HandoverError {
 pub fn send(
     mut stream: &UnixStream,
     terms: Terms,
-    index: u32,
-    segment: &Segment,
-    doorbell: &Doorbell,
+    own: Own<'_>,
     deadline: Instant,
 ) -> Result<(), HandoverError> {
     let start = Instant::now();
-    let message = encode(terms, index, segment.bytes() as u64);
-    let descriptors = [segment.file(), doorbell.event()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let Own { index, segment, doorbell, heap } = own;
+    let message = encode(terms, index, segment.bytes() as u64, heap.map_or(0, |heap| heap.bytes() as u64));
+    let descriptors: Vec<_> =
+        [segment.file(), doorbell.event()].into_iter().chain(heap.map(Heap::file)).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let fits = beside.push(SendAncillaryMessage::ScmRights(&descriptors));
-    debug_assert!(fits, "the space was made for two descriptors");
+    debug_assert!(fits, "the space was made for three descriptors");
     stream.set_write_timeout(Some(remaining(deadline)))?;
     let sent = sendmsg(stream, &[IoSlice::new(&message)], &mut beside, SendFlags::NOSIGNAL)
         .map_err(|error| failed(error.into(), start))?;
     stream.write_all(&message[sent..]).map_err(|error| failed(error, start))
 }
 
-/// Takes the inbox of the process at the other end, which must keep to the same terms.
+/// Takes the inbox of the process at the other end, which must keep to the same terms, and its heap if `wants_heap`.
 ///
 /// # Errors
 /// Where the connection fails, nothing comes by the deadline, or what comes is not acceptable.
-pub fn receive(stream: &UnixStream, terms: Terms, deadline: Instant) -> Result<Handed, HandoverError> {
+pub fn receive(
+    stream: &UnixStream,
+    terms: Terms,
+    wants_heap: bool,
+    deadline: Instant,
+) -> Result<Handed, HandoverError> {
     let start = Instant::now();
     let mut message = [0_u8; BYTES];
     let (got, descriptors) =
         receive_first(stream, &mut message, deadline).map_err(|error| failed(error, start))?;
     receive_rest(stream, &mut message[got..], deadline).map_err(|error| failed(error, start))?;
-    let (index, segment_length) = decode(&message, terms)?;
-    let [segment, event] = <[OwnedFd; 2]>::try_from(descriptors)
-        .map_err(|other| HandoverError::Descriptors(format!("{} descriptors", other.len())))?;
+    let (index, segment_length, heap_length) = decode(&message, terms)?;
+    let (segment, event, heap) = sort(descriptors, heap_length > 0)?;
     check_eventfd(&event)?;
     let expected = segment_bytes(terms.config, terms.local_ranks as usize)?;
     if segment_length != expected as u64 {
@@ -141,10 +161,24 @@ pub fn receive(stream: &UnixStream, terms: Terms, deadline: Instant) -> Result<H
     }
     let segment = Segment::adopt(segment, expected)?;
     let ringer = segment.ringer(event);
-    Ok(Handed { segment, ringer, index })
+    let heap = heap.filter(|_| wants_heap).map(|file| PeerHeap::adopt(file, heap_length)).transpose()?;
+    Ok(Handed { segment, ringer, index, heap })
 }
 
-fn encode(terms: Terms, index: u32, segment_bytes: u64) -> [u8; BYTES] {
+/// Which descriptor is which.
+fn sort(
+    descriptors: Vec<OwnedFd>,
+    has_heap: bool,
+) -> Result<(OwnedFd, OwnedFd, Option<OwnedFd>), HandoverError> {
+    let count = descriptors.len();
+    let mut rest = descriptors.into_iter();
+    match (rest.next(), rest.next(), rest.next()) {
+        (Some(segment), Some(event), heap) if count == 2 + usize::from(has_heap) => Ok((segment, event, heap)),
+        _ => Err(HandoverError::Descriptors(format!("{count} descriptors"))),
+    }
+}
+
+fn encode(terms: Terms, index: u32, segment_bytes: u64, heap_bytes: u64) -> [u8; BYTES] {
     let Terms { config, local_ranks } = terms;
     let mut message = [0; BYTES];
     message[..8].copy_from_slice(&MAGIC);
@@ -153,12 +187,13 @@ fn encode(terms: Terms, index: u32, segment_bytes: u64) -> [u8; BYTES] {
         place.copy_from_slice(&word.to_le_bytes());
     }
     message[32..40].copy_from_slice(&(config.slot_bytes as u64).to_le_bytes());
-    message[40..].copy_from_slice(&segment_bytes.to_le_bytes());
+    message[40..48].copy_from_slice(&segment_bytes.to_le_bytes());
+    message[48..].copy_from_slice(&heap_bytes.to_le_bytes());
     message
 }
 
-/// The sender's number and its segment's length.
-fn decode(message: &[u8; BYTES], ours: Terms) -> Result<(u32, u64), HandoverError> {
+/// The sender's number, its segment's length and its heap's.
+fn decode(message: &[u8; BYTES], ours: Terms) -> Result<(u32, u64, u64), HandoverError> {
     let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| message[at + i]));
     let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| message[at + i]));
     let magic = std::array::from_fn(|i| message[i]);
@@ -178,7 +213,7 @@ fn decode(message: &[u8; BYTES], ours: Terms) -> Result<(u32, u64), HandoverErro
     if index >= local_ranks {
         return Err(HandoverError::Index { index, local_ranks });
     }
-    Ok((index, u64_at(40)))
+    Ok((index, u64_at(40), u64_at(48)))
 }
 
 /// The first bytes and the descriptors that come with them.
@@ -261,16 +296,18 @@ mod tests {
         assert!(beside.push(SendAncillaryMessage::ScmRights(descriptors)));
         sendmsg(&theirs, &[IoSlice::new(message)], &mut beside, SendFlags::empty()).unwrap();
         drop(theirs);
-        receive(&ours, TERMS, soon())
+        receive(&ours, TERMS, true, soon())
     }
 
     #[test]
     fn a_segment_arrives_with_its_owners_number() {
         let (segment, doorbell) = inbox();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        send(&theirs, TERMS, 1, &segment, &doorbell, soon()).unwrap();
-        let handed = receive(&ours, TERMS, soon()).unwrap();
+        let own = Own { index: 1, segment: &segment, doorbell: &doorbell, heap: None };
+        send(&theirs, TERMS, own, soon()).unwrap();
+        let handed = receive(&ours, TERMS, true, soon()).unwrap();
         assert_eq!((handed.index, handed.segment.bytes()), (1, segment.bytes()));
+        assert!(handed.heap.is_none());
         doorbell.arm();
         handed.ringer.ring();
         doorbell.sleep(&[], Duration::from_secs(10));
@@ -283,20 +320,20 @@ mod tests {
     #[test]
     fn a_silent_peer_times_out_and_a_gone_one_fails() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let silent = receive(&ours, TERMS, Instant::now() + Duration::from_millis(10));
+        let silent = receive(&ours, TERMS, true, Instant::now() + Duration::from_millis(10));
         assert!(matches!(silent, Err(HandoverError::TimedOut(_))));
         (&theirs).write_all(&MAGIC).unwrap();
-        let slow = receive(&ours, TERMS, Instant::now() + Duration::from_millis(10));
+        let slow = receive(&ours, TERMS, true, Instant::now() + Duration::from_millis(10));
         assert!(matches!(slow, Err(HandoverError::TimedOut(_))));
         drop(theirs);
-        assert!(matches!(receive(&ours, TERMS, soon()), Err(HandoverError::System(_))));
+        assert!(matches!(receive(&ours, TERMS, true, soon()), Err(HandoverError::System(_))));
     }
 
     #[test]
     fn whatever_is_wrong_is_named() {
         let (segment, doorbell) = inbox();
         let both = [segment.file(), doorbell.event()];
-        let good = encode(TERMS, 1, segment.bytes() as u64);
+        let good = encode(TERMS, 1, segment.bytes() as u64, 0);
         assert!(answer(&good, &both).is_ok());
         let with = |at: usize, byte: u8| {
             let mut message = good;
@@ -311,9 +348,39 @@ mod tests {
     }
 
     #[test]
+    fn a_heap_comes_along_and_is_taken_where_it_is_wanted() {
+        let (segment, doorbell) = inbox();
+        let heap = Heap::of_length(2 << 20).unwrap();
+        for wanted in [true, false] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let own = Own { index: 1, segment: &segment, doorbell: &doorbell, heap: Some(&heap) };
+            send(&theirs, TERMS, own, soon()).unwrap();
+            let handed = receive(&ours, TERMS, wanted, soon()).unwrap();
+            assert_eq!(handed.heap.map(|heap| heap.bytes()), wanted.then_some(2 << 20));
+        }
+    }
+
+    #[test]
+    fn a_heap_that_is_not_what_was_said_is_refused() {
+        let (segment, doorbell) = inbox();
+        let heap = Heap::of_length(2 << 20).unwrap();
+        let (file, event) = (segment.file(), doorbell.event());
+        let said = |bytes: u64| encode(TERMS, 1, segment.bytes() as u64, bytes);
+        assert!(answer(&said(2 << 20), &[file, event, heap.file()]).unwrap().heap.is_some());
+        for wrong in [1, 4096, 4 << 20, u64::MAX] {
+            let text = answer(&said(wrong), &[file, event, heap.file()]).unwrap_err().to_string();
+            assert!(text.contains("2097152 bytes where"), "{text}");
+        }
+        for wrong in [&[file, event][..], &[file, event, event], &[file, event, heap.file(), heap.file()]] {
+            answer(&said(2 << 20), wrong).unwrap_err();
+        }
+        answer(&said(0), &[file, event, heap.file()]).unwrap_err();
+    }
+
+    #[test]
     fn wrong_descriptors_are_refused() {
         let (segment, doorbell) = inbox();
-        let good = encode(TERMS, 0, segment.bytes() as u64);
+        let good = encode(TERMS, 0, segment.bytes() as u64, 0);
         let (file, event) = (segment.file(), doorbell.event());
         for wrong in [&[file][..], &[file, event, event], &[file, file], &[event, event]] {
             answer(&good, wrong).unwrap_err();

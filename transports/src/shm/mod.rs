@@ -1,15 +1,23 @@
 //! Wires between ranks of one host: rings in sealed segments without a name.
 //!
 //! Each rank makes one [`Segment`] per communicator, its inbox: a page with its doorbell's `asleep` word, then one region for each
-//! other rank on the host. It hands the segment and its eventfd to each of them ([`handover`]); [`wire`] joins two inboxes.
+//! other rank on the host. It hands the segment and its eventfd to each of them ([`handover`]); [`wire`] joins two inboxes. Beside the
+//! inbox it has a [`Heap`], if it can: long messages that lie in it are read there, and not copied through the inbox.
 //! A peer's death is not seen here: the control plane tells it ([`crate::Wire::mark_lost`]).
 
+mod allocated;
 pub mod handover;
+mod heap;
+mod ranges;
 mod room;
 mod segment;
 
-use crate::ring::{BadConfig, Ends, Layout, Region, RingWire};
+use std::sync::Arc;
+
+use crate::ring::{self, BadConfig, Ends, Layout, Lends, Region, RingWire};
 use crate::{AnyWire, Ringer, WireConfig};
+pub use allocated::Allocated;
+pub use heap::{Block, Heap, PeerHeap};
 pub use room::Room;
 pub use segment::{Segment, SegmentError};
 
@@ -32,6 +40,15 @@ pub struct Inbox<'a> {
     pub segment: &'a Segment,
     /// Its owner's number among the ranks of this host, counted from 0.
     pub index: usize,
+}
+
+/// The heaps of two ranks that read each other's.
+#[derive(Debug)]
+pub struct Heaps {
+    /// This rank's.
+    pub own: Arc<Heap>,
+    /// The peer's.
+    pub peer: PeerHeap,
 }
 
 /// Two inboxes cannot be joined.
@@ -59,7 +76,7 @@ pub enum JoinError {
     Same(usize),
 }
 
-/// This rank's end of the wire between two inboxes. `ringer` wakes the peer.
+/// This rank's end of the wire between two inboxes. `ringer` wakes the peer. What lies in `heaps` is lent; both ends have them, or neither.
 ///
 /// # Errors
 /// Where the inboxes are not made for these dimensions and ranks.
@@ -68,8 +85,9 @@ pub fn wire(
     peer: Inbox<'_>,
     ringer: Ringer,
     config: WireConfig,
+    heaps: Option<Heaps>,
 ) -> Result<AnyWire, JoinError> {
-    wire_from(own, peer, ringer, config, 0)
+    wire_from(own, peer, ringer, config, heaps, 0)
 }
 
 /// The same, with the ports' sequence numbers starting at `first` (equal at both ends, and both made before either is used).
@@ -82,6 +100,7 @@ pub fn wire_from(
     peer: Inbox<'_>,
     ringer: Ringer,
     config: WireConfig,
+    heaps: Option<Heaps>,
     first: u32,
 ) -> Result<AnyWire, JoinError> {
     let layout = Layout::new(config)?;
@@ -89,7 +108,10 @@ pub fn wire_from(
     let inbound = region(own, peer.index, layout)?;
     let is_lower = own.index < peer.index;
     let (regions, side) = if is_lower { ([outbound, inbound], 0) } else { ([inbound, outbound], 1) };
-    Ok(AnyWire::Ring(RingWire::new(Ends { regions, side, ringer, lends: false, first })))
+    let lends = heaps.map_or(Lends::Nothing, |Heaps { own, peer }| {
+        Lends::Heaps(ring::Heaps { own: Arc::clone(own.mapping()), peer: peer.into_mapping() })
+    });
+    Ok(AnyWire::Ring(RingWire::new(Ends { regions, side, ringer, lends, first })))
 }
 
 /// The region of an inbox that local rank `sender` sends into.

@@ -16,7 +16,7 @@ use crate::{Doorbell, Ringer};
 
 /// Segments are allocated so many bytes at a time: ranks that share a limit and start at once then see each other's share of it,
 /// and none takes more past it than is kept free.
-const PIECE_BYTES: usize = 2 << 20;
+pub(super) const PIECE_BYTES: usize = 2 << 20;
 
 /// Where the `asleep` word of the owner's doorbell lies.
 const ASLEEP_AT: usize = 0;
@@ -106,15 +106,7 @@ impl Segment {
     /// # Errors
     /// Where it is not.
     pub fn adopt(file: OwnedFd, bytes: usize) -> Result<Segment, SegmentError> {
-        let seals = fcntl_get_seals(&file).unwrap_or(SealFlags::empty());
-        if !seals.contains(needed_seals()) {
-            return Err(SegmentError::Unsealed { actual: seals.bits(), needed: needed_seals().bits() });
-        }
-        let status = fstat(&file).map_err(|error| system(bytes, "look at it", error))?;
-        let actual = u64::try_from(status.st_size).unwrap_or(0);
-        if actual != bytes as u64 {
-            return Err(SegmentError::Length { actual, expected: bytes });
-        }
+        check(&file, bytes)?;
         Segment::map(file, bytes)
     }
 
@@ -146,8 +138,7 @@ impl Segment {
     }
 
     fn seal(file: OwnedFd, bytes: usize) -> Result<Segment, SegmentError> {
-        let seals = needed_seals() | SealFlags::SEAL;
-        fcntl_add_seals(&file, seals).map_err(|error| system(bytes, "seal it", error))?;
+        seal(&file, bytes)?;
         Segment::map(file, bytes)
     }
 
@@ -161,12 +152,32 @@ impl Segment {
     }
 }
 
+/// Checks that a file which another process made is of the agreed length and cannot be resized.
+pub(super) fn check(file: &OwnedFd, bytes: usize) -> Result<(), SegmentError> {
+    let seals = fcntl_get_seals(file).unwrap_or(SealFlags::empty());
+    if !seals.contains(needed_seals()) {
+        return Err(SegmentError::Unsealed { actual: seals.bits(), needed: needed_seals().bits() });
+    }
+    let status = fstat(file).map_err(|error| system(bytes, "look at it", error))?;
+    let actual = u64::try_from(status.st_size).unwrap_or(0);
+    if actual != bytes as u64 {
+        return Err(SegmentError::Length { actual, expected: bytes });
+    }
+    Ok(())
+}
+
+/// Forbids for good that a file of `bytes` is resized.
+pub(super) fn seal(file: &OwnedFd, bytes: usize) -> Result<(), SegmentError> {
+    let seals = needed_seals() | SealFlags::SEAL;
+    fcntl_add_seals(file, seals).map_err(|error| system(bytes, "seal it", error))
+}
+
 fn needed_seals() -> SealFlags {
     SealFlags::SHRINK | SealFlags::GROW
 }
 
 /// Some systems allow only files that can never be programs; kernels before 6.3 do not know the flag for it.
-fn make_file(bytes: usize) -> Result<OwnedFd, SegmentError> {
+pub(super) fn make_file(bytes: usize) -> Result<OwnedFd, SegmentError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     memfd_create("hcomm", flags | MemfdFlags::NOEXEC_SEAL)
         .or_else(|error| if error == Errno::INVAL { memfd_create("hcomm", flags) } else { Err(error) })
@@ -187,15 +198,15 @@ fn allocate(file: &OwnedFd, start: usize, bytes: usize) -> Result<(), SegmentErr
     })
 }
 
-fn fallocate_piece(file: &OwnedFd, start: usize, bytes: usize) -> rustix::io::Result<()> {
+pub(super) fn fallocate_piece(file: &OwnedFd, start: usize, bytes: usize) -> rustix::io::Result<()> {
     rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), start as u64, bytes as u64))
 }
 
-fn shortage(asked: usize, left: u64, limit: String) -> SegmentError {
+pub(super) fn shortage(asked: usize, left: u64, limit: String) -> SegmentError {
     SegmentError::Shortage { asked, left, limit }
 }
 
-fn system(bytes: usize, action: &'static str, error: Errno) -> SegmentError {
+pub(super) fn system(bytes: usize, action: &'static str, error: Errno) -> SegmentError {
     SegmentError::System { bytes, action, source: error.into() }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use hcomm::settings::{Bytes, Settings};
 
-use super::spec::{Format, Spec, Transport};
+use super::spec::{Buffers, Format, Spec, Transport};
 use crate::commands::call::CallArguments;
 use crate::commands::launch::rank_count;
 use crate::mistake::CommandError;
@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Time the futures (all_reduce_async and so on), each waited for, instead of the blocking calls
     #[arg(long = "async")]
     is_async: bool,
+    /// What memory the buffers are in: the process's own, or what Communicator::allocate gives
+    #[arg(long, value_name = "KIND", value_enum, default_value = "plain")]
+    buffers: Buffers,
     /// Do not check the results
     #[arg(long)]
     no_check: bool,
@@ -83,6 +86,7 @@ impl Arguments {
             sizes,
             iters: self.iters,
             warmup: self.warmup,
+            buffers: self.buffers,
             is_async: self.is_async,
             checks: !self.no_check,
             format,

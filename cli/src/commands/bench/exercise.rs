@@ -1,11 +1,13 @@
 //! [`Exercise`]: one rank's buffers of one size, the call on them, and the check of what it left.
 
+use std::marker::PhantomData;
 use std::mem::take;
 
 use hcomm::{Collective, Communicator, Error, Rank, WorkError};
 
 use super::data::{Data, per_line};
 use super::measure::Timed;
+use super::memory::{Memory, NoMemory};
 use super::sample::{Sample, Want};
 use super::spec::{Size, Spec};
 
@@ -30,15 +32,8 @@ impl Form {
     }
 }
 
-/// The machine has no room for a buffer.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("no memory for a buffer of {bytes} bytes")]
-pub struct NoMemory {
-    bytes: u64,
-}
-
 /// See the module.
-pub struct Exercise<'a, T> {
+pub struct Exercise<'a, T, B> {
     comm: &'a Communicator,
     spec: &'a Spec,
     form: Form,
@@ -50,12 +45,13 @@ pub struct Exercise<'a, T> {
     /// Elements that it gets, and where.
     gotten: (usize, usize),
     /// Longer than what is given where the peers of a comparison rewrite more than they give.
-    input: Vec<T>,
+    input: B,
     /// In place, the one buffer.
-    output: Vec<T>,
+    output: B,
+    element: PhantomData<T>,
 }
 
-impl<'a, T: Sample> Exercise<'a, T> {
+impl<'a, T: Sample, B: Memory<T>> Exercise<'a, T, B> {
     /// Fresh buffers.
     pub fn new(comm: &'a Communicator, spec: &'a Spec, size: Size, form: Form) -> Result<Self, NoMemory> {
         let count = size.count as usize;
@@ -81,8 +77,9 @@ impl<'a, T: Sample> Exercise<'a, T> {
             count,
             given: (given, given_at),
             gotten: (gotten, gotten_at),
-            input: poisoned(input)?,
-            output: poisoned(output)?,
+            input: B::make(comm, input)?,
+            output: B::make(comm, output)?,
+            element: PhantomData,
         };
         exercise.fill();
         Ok(exercise)
@@ -204,7 +201,7 @@ impl<'a, T: Sample> Exercise<'a, T> {
     }
 }
 
-impl<T: Sample> Timed for Exercise<'_, T> {
+impl<T: Sample, B: Memory<T>> Timed for Exercise<'_, T, B> {
     fn rewrite(&mut self, run: i64) {
         self.data.run = run;
         let (data, rank) = (self.data, self.comm.rank());
@@ -239,14 +236,6 @@ fn parts(collective: Collective, is_root: bool, count: usize, full: usize) -> (u
     }
 }
 
-fn poisoned<T: Sample>(count: usize) -> Result<Vec<T>, NoMemory> {
-    let mut buffer = Vec::new();
-    let bytes = (count * size_of::<T>()) as u64;
-    buffer.try_reserve_exact(count).map_err(|_| NoMemory { bytes })?;
-    buffer.resize(count, T::POISON);
-    Ok(buffer)
-}
-
 /// The buffers are of no further use.
 fn cause<B>(failed: WorkError<B>) -> Error {
     failed.error
@@ -255,9 +244,9 @@ fn cause<B>(failed: WorkError<B>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::bench::spec::Format;
+    use crate::commands::bench::spec::{Buffers, Format};
     use crate::commands::call::CallArguments;
-    use hcomm::{DType, Op, Settings};
+    use hcomm::{Allocated, DType, Op, Settings};
 
     fn spec(collective: Collective, is_async: bool) -> Spec {
         let call = CallArguments {
@@ -270,32 +259,36 @@ mod tests {
         };
         let (ranks, transport, settings) = (None, None, Settings::default());
         let (iters, warmup, checks, format, trace) = (None, None, true, Format::Json, None);
-        let sizes = vec![400];
-        Spec { call, ranks, transport, settings, sizes, iters, warmup, is_async, checks, format, trace }
+        let (sizes, buffers) = (vec![400], Buffers::default());
+        Spec { call, ranks, transport, settings, sizes, iters, warmup, buffers, is_async, checks, format, trace }
     }
 
-    /// In every form: a good result counts as right, and each spoilt element as wrong.
+    /// In every form and memory: a good result counts as right, and each spoilt element as wrong.
     #[test]
     fn what_is_spoilt_is_counted() {
         let comm = Communicator::alone();
         for collective in Collective::ALL.into_iter().filter(|c| *c != Collective::Barrier) {
-            for (is_async, form) in [false, true]
-                .into_iter()
-                .flat_map(|is| Form::of(collective, is).iter().map(move |f| (is, *f)))
-            {
-                let spec = spec(collective, is_async);
-                let mut exercise =
-                    Exercise::<i32>::new(&comm, &spec, spec.size(400, 1), form).expect("little memory");
-                exercise.rewrite(3);
-                if form == Form::Apart {
-                    assert_eq!(exercise.count_wrong(), 100, "{collective}: nothing has been called yet");
-                    exercise.call().expect("a world of one");
+            for is_async in [false, true] {
+                for form in Form::of(collective, is_async) {
+                    spoil::<Vec<i32>>(&comm, &spec(collective, is_async), *form);
+                    spoil::<Allocated<i32>>(&comm, &spec(collective, is_async), *form);
                 }
-                assert_eq!(exercise.wrong().expect("a world of one"), 0, "{collective} {is_async} {form:?}");
-                exercise.output[7] += 1;
-                exercise.output[99] ^= 1;
-                assert_eq!(exercise.count_wrong(), 2, "{collective} {is_async} {form:?}");
             }
         }
+    }
+
+    fn spoil<B: Memory<i32>>(comm: &Communicator, spec: &Spec, form: Form) {
+        let what = format!("{} {} {form:?}", spec.call.collective, spec.is_async);
+        let mut exercise =
+            Exercise::<i32, B>::new(comm, spec, spec.size(400, 1), form).expect("little memory");
+        exercise.rewrite(3);
+        if form == Form::Apart {
+            assert_eq!(exercise.count_wrong(), 100, "{what}: nothing has been called yet");
+            exercise.call().expect("a world of one");
+        }
+        assert_eq!(exercise.wrong().expect("a world of one"), 0, "{what}");
+        exercise.output[7] += 1;
+        exercise.output[99] ^= 1;
+        assert_eq!(exercise.count_wrong(), 2, "{what}");
     }
 }

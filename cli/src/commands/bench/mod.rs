@@ -10,6 +10,7 @@ mod data;
 mod exercise;
 mod figures;
 mod measure;
+mod memory;
 mod rank;
 mod report;
 mod sample;

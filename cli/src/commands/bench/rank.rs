@@ -1,13 +1,14 @@
 //! What each rank does: goes through the sizes, measures every way of calling, adds up what is wrong, and on rank 0 reports.
 
-use hcomm::{Communicator, Error, Op};
+use hcomm::{Allocated, Communicator, Error, Op};
 
-use super::exercise::{Exercise, Form, NoMemory};
+use super::exercise::{Exercise, Form};
 use super::figures::{Figures, Row};
 use super::measure::measure;
+use super::memory::{Memory, NoMemory};
 use super::report::{Job, Report};
 use super::sample::{Sample, with_type};
-use super::spec::{Format, Size, Spec};
+use super::spec::{Buffers, Format, Size, Spec};
 use super::trace;
 use crate::commands::print::print;
 use crate::mistake::CommandError;
@@ -42,29 +43,40 @@ pub fn run(comm: &Communicator, spec: &Spec) -> Result<(), CommandError> {
 
 /// Returns a sentence for each wrong result.
 fn typed<T: Sample>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Stopped> {
+    match spec.buffers {
+        Buffers::Plain => every_size::<T, Vec<T>>(comm, spec),
+        Buffers::Shared => every_size::<T, Allocated<T>>(comm, spec),
+    }
+}
+
+fn every_size<T: Sample, B: Memory<T>>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Stopped> {
     let job = Job::new(comm, spec);
     let mut report = Report::new(spec.format, job);
     let say = |text: String| if comm.rank() == 0 { print(&text) } else { Ok(()) };
     say(report.head())?;
     let mut faults = Vec::new();
     for asked in &spec.sizes {
-        let row = measured::<T>(comm, spec, spec.size(*asked, comm.world()))?;
+        let row = measured::<T, B>(comm, spec, spec.size(*asked, comm.world()))?;
         faults.extend(row.figures.iter().filter_map(|(form, figures)| fault(spec, &row, *form, figures)));
         say(report.row(&row))?;
     }
     say(report.end())?;
     if let (Some(path), Some(last)) = (&spec.trace, spec.sizes.last()) {
-        trace::record::<T>(comm, spec, spec.size(*last, comm.world()), path)?;
+        trace::record::<T, B>(comm, spec, spec.size(*last, comm.world()), path)?;
     }
     Ok(faults)
 }
 
-fn measured<T: Sample>(comm: &Communicator, spec: &Spec, size: Size) -> Result<Row, Stopped> {
+fn measured<T: Sample, B: Memory<T>>(
+    comm: &Communicator,
+    spec: &Spec,
+    size: Size,
+) -> Result<Row, Stopped> {
     let forms = Form::of(spec.call.collective, spec.is_async);
     let forms = if spec.format == Format::Csv { &forms[..1] } else { forms };
     let mut figures = Vec::new();
     for form in forms {
-        let mut exercise = Exercise::<T>::new(comm, spec, size, *form)?;
+        let mut exercise = Exercise::<T, B>::new(comm, spec, size, *form)?;
         let times = measure(comm, &mut exercise, spec.calls(size.asked))?;
         let wrong = if spec.checks { Some(everybody(comm, exercise.wrong()?)?) } else { None };
         figures.push((*form, Figures { median_us: times.median_us, stream_us: times.stream_us, wrong }));
@@ -103,6 +115,7 @@ mod tests {
             sizes: vec![64],
             iters: None,
             warmup: None,
+            buffers: Buffers::default(),
             is_async: false,
             checks: true,
             format: Format::Csv,

@@ -30,6 +30,8 @@ pub struct Spec {
     pub iters: Option<u32>,
     /// Calls before those, in place of the usual number.
     pub warmup: Option<u32>,
+    /// What memory the buffers are in.
+    pub buffers: Buffers,
     /// Futures instead of blocking calls.
     pub is_async: bool,
     /// Whether results are checked.
@@ -51,6 +53,16 @@ pub enum Transport {
     Tcp,
     /// Threads of one process.
     Inproc,
+}
+
+/// What memory the buffers are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Buffers {
+    /// The process's own.
+    #[default]
+    Plain,
+    /// Allocated by the communicator: the ranks of a host read it where it lies.
+    Shared,
 }
 
 /// How the figures are printed.

@@ -7,6 +7,7 @@ use hcomm::{Communicator, Error};
 
 use super::exercise::{Exercise, Form};
 use super::measure::Timed;
+use super::memory::Memory;
 use super::rank::Stopped;
 use super::sample::Sample;
 use super::spec::{Size, Spec};
@@ -16,9 +17,14 @@ use crate::commands::print::unwritten;
 const WARMUP: usize = 5;
 
 /// Makes a call of a size, and writes what the ranks have recorded of it. All ranks call this together.
-pub fn record<T: Sample>(comm: &Communicator, spec: &Spec, size: Size, path: &Path) -> Result<(), Stopped> {
+pub fn record<T: Sample, B: Memory<T>>(
+    comm: &Communicator,
+    spec: &Spec,
+    size: Size,
+    path: &Path,
+) -> Result<(), Stopped> {
     let form = Form::of(spec.call.collective, spec.is_async)[0];
-    let mut exercise = Exercise::<T>::new(comm, spec, size, form)?;
+    let mut exercise = Exercise::<T, B>::new(comm, spec, size, form)?;
     for _ in 0..WARMUP {
         exercise.call()?;
     }
