@@ -23,6 +23,8 @@ fn rank_of_a_job() {
         "absent" => absent(),
         "leave early" => leave_early(),
         "share" => segments::share(),
+        "buffers until killed" => segments::buffers::call_until_killed(),
+        "allocate" => segments::buffers::allocate(),
         other => panic!("no role {other}"),
     };
     std::process::exit(code);

@@ -103,6 +103,15 @@ fn a_limit_on_the_size_of_files_is_named() {
 }
 
 #[test]
+fn a_limit_on_addresses_leaves_ordinary_buffers() {
+    let limited = ["sh", "-c", "ulimit -v 2000000 && exec \"$@\"", "sh"];
+    let Some([memory, buffers]) = found_under(&limited, ["shared memory", "shared buffers"]) else { return };
+    assert_eq!((memory.state.as_str(), buffers.state.as_str()), ("ok", "part"), "{memory:?} {buffers:?}");
+    assert!(buffers.detail.contains("cannot find addresses"), "{buffers:?}");
+    assert!(buffers.advice.contains("ordinary memory"), "{buffers:?}");
+}
+
+#[test]
 fn what_the_kernel_refuses_is_named_with_what_is_used_instead() {
     let refusals = [
         (

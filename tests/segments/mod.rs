@@ -2,6 +2,7 @@
 //!
 //! What this machine does not allow to be tried is skipped, with a printed reason.
 
+pub mod buffers;
 mod deaths;
 mod group;
 mod places;

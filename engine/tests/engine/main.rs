@@ -1,5 +1,6 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
+mod allocated;
 mod choice;
 mod common;
 mod deterministic;

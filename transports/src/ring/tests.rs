@@ -3,23 +3,37 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hcomm_ops::StableBuffer;
+use hcomm_ops::{RawSpan, StableBuffer};
 
 use super::layout::SPARE;
-use super::{Ends, Layout, Region, RingWire};
+use super::{Ends, Heaps, Layout, Lends, Region, RingWire};
 use crate::mapping::Mapping;
-use crate::{Arrival, Doorbell, Key, Room, Sent, Wire, WireConfig, Word};
+use crate::wire::REVOKED_BYTES;
+use crate::{Arrival, Doorbell, Key, Lost, Room, Sent, Wire, WireConfig, Word};
 
 const CONFIG: WireConfig = WireConfig { ports: 33, depth: 4, slot_bytes: 8192 };
 
 fn pair(config: WireConfig) -> ([RingWire; 2], Arc<Mapping>) {
+    pair_with(config, [Lends::Nothing, Lends::Nothing])
+}
+
+/// Two ends that read each other's heaps, which are returned by side. Both ends see the same pages here.
+fn pair_of_heaps(config: WireConfig, bytes: usize) -> ([RingWire; 2], Arc<Mapping>, [Arc<Mapping>; 2]) {
+    let heaps = [(); 2].map(|()| Mapping::anonymous(bytes).unwrap());
+    let lends = [0, 1].map(|side| Lends::Heaps(Heaps { own: heaps[side].clone(), peer: heaps[1 - side].clone() }));
+    let (wires, mapping) = pair_with(config, lends);
+    (wires, mapping, heaps)
+}
+
+fn pair_with(config: WireConfig, lends: [Lends; 2]) -> ([RingWire; 2], Arc<Mapping>) {
     let layout = Layout::new(config).unwrap();
     let mapping = Mapping::anonymous(2 * layout.total).unwrap();
     let ringer = Doorbell::new().unwrap().ringer();
     let region = |side: usize| Region::new(&mapping, side * layout.total, layout);
-    let wires = [0, 1].map(|side| {
-        let regions = [region(0), region(1)];
-        RingWire::new(Ends { regions, side, ringer: ringer.clone(), lends: false, first: 0 })
+    let mut sides = 0..2;
+    let wires = lends.map(|lends| {
+        let (regions, side) = ([region(0), region(1)], sides.next().unwrap());
+        RingWire::new(Ends { regions, side, ringer: ringer.clone(), lends, first: 0 })
     });
     (wires, mapping)
 }
@@ -105,9 +119,70 @@ fn passing_back_returns_bodies_that_may_not_be_kept() {
     assert_eq!((a.lost(), b.lost()), (None, None));
 }
 
+fn lost() -> Lost {
+    Lost { cause: "its process was killed (signal 9)".into() }
+}
+
+/// Sends a span that may be lent.
+fn lend(wire: &mut RingWire, span: RawSpan) -> Sent {
+    wire.send_from(key(0), &[span], true)
+}
+
+#[test]
+fn what_lies_in_the_heap_is_read_there_and_nothing_else() {
+    let ([mut a, mut b], _, [heap, _]) = pair_of_heaps(CONFIG, 1 << 16);
+    assert!(a.lends_heap());
+    let inside = heap.span(1000, 8000);
+    inside.write(b"in the heap");
+    let Sent::Lent(ticket) = lend(&mut a, inside) else { panic!("a span of the heap is lent") };
+    let Arrival::Here(here) = b.poll(key(0), 8000) else { panic!("it has come") };
+    assert_eq!(here.as_ptr(), inside.as_ptr());
+    assert!(!b.can_pass_back(0, 1) && !b.pass_back(0, key(1), 8000), "what is lent is never written");
+    assert!(!a.is_done(ticket) && !a.is_flushed());
+    b.release(0);
+    assert!(a.is_done(ticket) && a.is_flushed());
+    let mut outside = vec![1_u8; 8000];
+    let past_the_end = heap.span((1 << 16) - 4000, 4000);
+    for copied in [outside.span(), heap.span(0, 1024)] {
+        assert_eq!(lend(&mut a, copied), Sent::Done, "{copied:?}");
+        receive(&mut b, 0, copied.len());
+    }
+    assert!(matches!(lend(&mut a, past_the_end), Sent::Lent(_)), "up to the last byte");
+    receive(&mut b, 0, 4000);
+    assert_eq!(a.send_from(key(0), &[inside], false), Sent::Done, "what may not be lent is copied");
+    assert_eq!(a.send_from(key(0), &[heap.span(0, 2000), heap.span(9000, 2000)], true), Sent::Done, "in pieces");
+}
+
+#[test]
+fn a_peer_that_is_gone_reads_no_more() {
+    let ([mut a, mut b], _, [heap, _]) = pair_of_heaps(CONFIG, 1 << 16);
+    assert!(matches!(lend(&mut a, heap.span(0, 5000)), Sent::Lent(_)));
+    assert!(matches!(lend(&mut a, heap.span(8192, 5000)), Sent::Lent(_)));
+    assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)));
+    assert!(!a.revoke(1) && !a.is_flushed(), "the peer is reading");
+    a.mark_lost(lost());
+    assert!(a.revoke(1) && a.is_flushed());
+    b.release(0);
+    let late = b.poll(key(0), 5000);
+    assert!(matches!(late, Arrival::Differs { bytes: REVOKED_BYTES, .. }), "{late:?}");
+}
+
+#[test]
+fn a_thread_that_reads_keeps_its_claim_when_its_rank_is_lost() {
+    let ([mut a, mut b], _) = pair_with(CONFIG, [Lends::WithinProcess, Lends::WithinProcess]);
+    let mut source = vec![1_u8; 5000];
+    assert!(matches!(lend(&mut a, source.span()), Sent::Lent(_)));
+    assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)));
+    a.mark_lost(lost());
+    assert!(!a.revoke(1) && !a.is_flushed());
+    b.release(0);
+    assert!(a.revoke(1) && a.is_flushed());
+}
+
 /// Writes anything anywhere in both regions, as a hostile peer can.
 struct Vandal {
     mapping: Arc<Mapping>,
+    heaps: [Arc<Mapping>; 2],
     state: u64,
 }
 
@@ -122,6 +197,7 @@ impl Vandal {
     fn lie(&mut self) -> u32 {
         let (kind, value) = (self.next() % 5, self.next() as u32);
         match kind {
+            0 if self.next().is_multiple_of(2) => value | place_of_lent(),
             0 => value,
             1 => value % 4,
             2 => value % 64,
@@ -148,37 +224,50 @@ fn nothing_that_a_peer_writes_makes_a_panic() {
     let config = WireConfig { ports: 2, depth: 2, slot_bytes: 128 };
     let layout = Layout::new(config).unwrap();
     let mut losses = BTreeSet::new();
-    for seed in 0..1000 {
-        let ([mut wire, mut peer], mapping) = pair(config);
-        let mut vandal = Vandal { mapping, state: seed };
+    for seed in 0..2000 {
+        // As large as it gets: what lies behind it is not mapped, or nobody's to read.
+        let ([mut wire, mut peer], mapping, heaps) = pair_of_heaps(config, 4096);
+        let mut vandal = Vandal { mapping, heaps, state: seed };
         for _ in 0..300 {
             if vandal.next().is_multiple_of(3) {
                 let region = vandal.next() as usize % 2 * layout.total;
                 vandal.strike(region, layout.bodies_at / 4);
             }
-            step(&mut peer, &mut vandal);
-            step(&mut wire, &mut vandal);
+            step(&mut peer, &mut vandal, 1);
+            step(&mut wire, &mut vandal, 0);
         }
         let cause = wire.lost().map(|lost| lost.cause.split(':').next().unwrap_or_default().to_owned());
         losses.insert(cause.unwrap_or_default());
     }
-    for kind in ["impossible cursor", "impossible header", "impossible count", "does not own"] {
+    for kind in ["impossible cursor", "impossible header", "impossible count", "does not own", "it lent"] {
         assert!(losses.iter().any(|cause| cause.contains(kind)), "no {kind} among {losses:?}");
     }
 }
 
+/// The upper half of the length of a lent message.
+fn place_of_lent() -> u32 {
+    u32::from(super::place::LENT) << 16
+}
+
 /// One random call.
-fn step(wire: &mut RingWire, random: &mut Vandal) {
-    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 104, 105, 128][random.next() as usize % 5]);
-    let here = matches!(wire.poll(key(port), bytes), Arrival::Here(_));
+fn step(wire: &mut RingWire, random: &mut Vandal, side: usize) {
+    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 104, 105, 128, 2000][random.next() as usize % 6]);
+    let arrival = wire.poll(key(port), bytes);
+    let here = matches!(arrival, Arrival::Here(_));
+    if let Arrival::Here(span) = arrival {
+        // Wherever it is said to lie, it can be read.
+        assert_eq!(span.to_vec().len(), bytes);
+    }
     match random.next() % 6 {
         0 if here => wire.release(port),
         1 if here => drop(wire.pass_back(port, key(1 - port), bytes)),
         2 => drop(wire.is_flushed() && wire.revoke(1)),
         3 => drop(wire.is_done(crate::Ticket { port, sent: random.lie() })),
-        _ => {
+        4 => drop(wire.send_from(key(port), &[random.heaps[side].span(0, 2000)], true)),
+        _ if bytes <= 128 => {
             let sent = wire.send_from(key(port), &[vec![1_u8; bytes].span()], true);
             assert!(matches!(sent, Sent::Done | Sent::Full));
         }
+        _ => {}
     }
 }

@@ -1,8 +1,10 @@
 //! [`Pair`]: two connected ends as the suite drives them, and the messages that it sends.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_ops::{RawSpan, StableBuffer};
+use hcomm_transports::shm::{Block, Heap};
 use hcomm_transports::{AnyWire, Arrival, Doorbell, Key, Room, Sent, Wire, WireConfig, Word};
 
 /// What the suite uses unless a test is about something else.
@@ -19,6 +21,37 @@ pub struct Pair {
     pub bells: Option<[Doorbell; 2]>,
     /// Lets time pass: called whenever both ends wait.
     pub tick: Box<dyn FnMut()>,
+    /// Where each end's messages must lie to be lent; anywhere where there are none.
+    pub heaps: Option<[Arc<Heap>; 2]>,
+}
+
+/// Bytes that are offered to be lent.
+pub enum Source {
+    Own(Vec<u8>),
+    InHeap(Block),
+}
+
+impl Source {
+    /// A copy of `bytes` in a heap, if there is one.
+    pub fn of(heap: Option<&Arc<Heap>>, bytes: &[u8]) -> Source {
+        let Some(heap) = heap else { return Source::Own(bytes.to_vec()) };
+        let block = heap.allocate(bytes.len()).unwrap();
+        block.span().write(bytes);
+        Source::InHeap(block)
+    }
+
+    pub fn span(&mut self) -> RawSpan {
+        match self {
+            Source::Own(bytes) => bytes.span(),
+            Source::InHeap(block) => block.span(),
+        }
+    }
+
+    /// Overwrites all of it.
+    pub fn fill(&mut self, byte: u8) {
+        let span = self.span();
+        span.write(&vec![byte; span.len()]);
+    }
 }
 
 impl Pair {
@@ -80,7 +113,13 @@ impl Pair {
     /// The other way round.
     pub fn swap(self) -> Pair {
         let bells = self.bells.map(|[a, b]| [b, a]);
-        Pair { a: self.b, b: self.a, bells, tick: self.tick }
+        let heaps = self.heaps.map(|[a, b]| [b, a]);
+        Pair { a: self.b, b: self.a, bells, tick: self.tick, heaps }
+    }
+
+    /// Where end `a`'s messages must lie to be lent.
+    pub fn heap(&self) -> Option<&Arc<Heap>> {
+        self.heaps.as_ref().map(|[a, _]| a)
     }
 }
 

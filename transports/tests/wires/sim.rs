@@ -15,7 +15,7 @@ fn pair(wire: WireConfig, config: SimConfig) -> Pair {
     let tick = move || {
         net.advance_to_next_event();
     };
-    Pair { a, b, bells: None, tick: Box::new(tick) }
+    Pair { a, b, bells: None, tick: Box::new(tick), heaps: None }
 }
 
 macro_rules! network {

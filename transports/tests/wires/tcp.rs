@@ -14,7 +14,7 @@ fn connected(config: WireConfig, first: u32, options: TcpOptions) -> Pair {
     let [a, b] =
         [near, far].map(|stream| AnyWire::from(TcpWire::with_first(stream, config, options, first).unwrap()));
     let bells = [(), ()].map(|()| Doorbell::new().unwrap());
-    Pair { a, b, bells: Some(bells), tick: Box::new(std::thread::yield_now) }
+    Pair { a, b, bells: Some(bells), tick: Box::new(std::thread::yield_now), heaps: None }
 }
 
 mod unpaced {

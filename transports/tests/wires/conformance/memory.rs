@@ -5,12 +5,12 @@ use hcomm_transports::wire::REVOKED_BYTES;
 use hcomm_transports::{Arrival, Lost, Sent, Ticket, Wire};
 
 use super::Connect;
-use crate::pair::{CONFIG, Pair, key, keyed, message};
+use crate::pair::{CONFIG, Pair, Source, key, keyed, message};
 
 const POISON: u8 = 0xEE;
 
 /// Offers a span to be lent; `None` where it was copied (and is poisoned at once).
-fn offer(pair: &mut Pair, operation: u32, source: &mut Vec<u8>) -> Option<Ticket> {
+fn offer(pair: &mut Pair, operation: u32, source: &mut Source) -> Option<Ticket> {
     let sent = pair.until("room", |a, _| match a.send_from(keyed(0, operation), &[source.span()], true) {
         Sent::Full => None,
         sent => Some(sent),
@@ -43,7 +43,8 @@ pub fn a_copy_leaves_the_span_free(connect: Connect) {
 pub fn a_lent_span_is_read_until_done(connect: Connect) {
     let mut pair = connect(CONFIG, u32::MAX - 4);
     for n in 0..5 * CONFIG.depth {
-        let mut sources: Vec<_> = (0..n % CONFIG.depth + 1).map(|m| message(n + m, 4000)).collect();
+        let source = |m| Source::of(pair.heap(), &message(n + m, 4000));
+        let mut sources: Vec<_> = (0..n % CONFIG.depth + 1).map(source).collect();
         let tickets: Vec<_> = sources.iter_mut().map(|source| offer(&mut pair, 7, source)).collect();
         pair.settle();
         for (source, ticket) in sources.iter_mut().zip(&tickets) {
@@ -63,7 +64,7 @@ pub fn a_lent_span_is_read_until_done(connect: Connect) {
 /// Once called back, a span is never read; the message arrives as it was or is reported as called back.
 pub fn a_called_back_span_is_not_read(connect: Connect) {
     let mut pair = connect(CONFIG, 0);
-    let mut source = message(1, 4000);
+    let mut source = Source::of(pair.heap(), &message(1, 4000));
     let _ticket = offer(&mut pair, 7, &mut source);
     pair.settle();
     pair.until("the call back", |a, _| a.revoke(7).then_some(()));
@@ -84,7 +85,7 @@ pub fn a_called_back_span_is_not_read(connect: Connect) {
 /// Another operation's call back leaves it alone.
 pub fn a_span_being_read_is_not_called_back(connect: Connect) {
     let mut pair = connect(CONFIG, 0);
-    let mut source = message(1, 4000);
+    let mut source = Source::of(pair.heap(), &message(1, 4000));
     let _ticket = offer(&mut pair, 7, &mut source);
     let here = pair.arrive(key(0), 4000);
     assert!(pair.a.revoke(6), "nothing of operation 6 is lent");
@@ -105,7 +106,7 @@ pub fn a_span_being_read_is_not_called_back(connect: Connect) {
 /// A receiver that revokes the operation stops reading, so that the sender gets its span back.
 pub fn a_reader_can_give_up(connect: Connect) {
     let mut pair = connect(CONFIG, 0);
-    let mut source = message(1, 4000);
+    let mut source = Source::of(pair.heap(), &message(1, 4000));
     let _ticket = offer(&mut pair, 7, &mut source);
     pair.arrive(key(0), 4000);
     pair.until("the reader to give up", |_, b| b.revoke(7).then_some(()));
@@ -177,7 +178,7 @@ pub fn a_message_goes_back_in_its_place(connect: Connect) {
 pub fn what_was_released_is_flushed(connect: Connect) {
     let mut pair = connect(CONFIG, 0);
     assert!(pair.a.is_flushed(), "nothing has been sent");
-    let mut source = message(1, 4000);
+    let mut source = Source::of(pair.heap(), &message(1, 4000));
     let _ticket = offer(&mut pair, 7, &mut source);
     pair.send(key(1), b"small");
     assert_eq!(pair.receive(key(0), 4000), message(1, 4000));

@@ -1,12 +1,13 @@
 //! Random programs of both ends against the model: a queue per port and direction.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use hcomm_ops::StableBuffer;
+use hcomm_transports::shm::Heap;
 use hcomm_transports::{AnyWire, Arrival, Sent, Ticket, Wire, WireConfig};
 
 use super::Connect;
-use crate::pair::{keyed, message};
+use crate::pair::{Source, keyed, message};
 
 const STEPS: usize = 3000;
 
@@ -26,13 +27,14 @@ pub fn like_queues_at_the_wrap(connect: Connect) {
 fn run(connect: Connect, config: WireConfig, first: u32, seed: u64) {
     let mut pair = connect(config, first);
     let mut random = Random(seed);
+    let heaps = pair.heaps.clone().map_or([None, None], |heaps| heaps.map(Some));
     let mut models = [Model::new(config), Model::new(config)];
     for _ in 0..STEPS {
         let [there, back] = &mut models;
         match random.below(9) {
-            0..3 => there.send(&mut pair.a, &mut random),
+            0..3 => there.send(&mut pair.a, heaps[0].as_ref(), &mut random),
             3..6 => there.receive(&mut pair.b, &mut random),
-            6 => back.send(&mut pair.b, &mut random),
+            6 => back.send(&mut pair.b, heaps[1].as_ref(), &mut random),
             7 => back.receive(&mut pair.a, &mut random),
             _ => {
                 pair.a.progress();
@@ -58,7 +60,7 @@ struct Port {
     /// Sent and not received: operation and bytes.
     queue: VecDeque<(u32, Vec<u8>)>,
     /// Lent and not known to be done.
-    lent: Vec<(Ticket, Vec<u8>)>,
+    lent: Vec<(Ticket, Source)>,
 }
 
 impl Model {
@@ -67,26 +69,27 @@ impl Model {
         Model { config, ports, count: 0 }
     }
 
-    fn send(&mut self, wire: &mut AnyWire, random: &mut Random) {
+    fn send(&mut self, wire: &mut AnyWire, heap: Option<&Arc<Heap>>, random: &mut Random) {
         let port = random.below(self.config.ports.into()) as u16;
         let sizes = [0, 8, 104, 105, 300, 1025, 2048];
-        let mut bytes = message(self.count, sizes[random.below(sizes.len())]);
+        let bytes = message(self.count, sizes[random.below(sizes.len())]);
+        let mut source = Source::of(heap, &bytes);
         let key = keyed(port, self.count);
-        let sent = wire.send_from(key, &[bytes.span()], random.below(2) == 0);
+        let sent = wire.send_from(key, &[source.span()], random.below(2) == 0);
         let model = &mut self.ports[usize::from(port)];
         if sent != Sent::Full {
             assert!(model.queue.len() < self.config.depth as usize, "a port held more than its depth");
-            model.queue.push_back((self.count, bytes.clone()));
+            model.queue.push_back((self.count, bytes));
             self.count += 1;
         }
         match sent {
-            Sent::Lent(ticket) => model.lent.push((ticket, bytes)),
-            _ => bytes.fill(0xEE),
+            Sent::Lent(ticket) => model.lent.push((ticket, source)),
+            _ => source.fill(0xEE),
         }
-        model.lent.retain_mut(|(ticket, bytes)| {
+        model.lent.retain_mut(|(ticket, source)| {
             let done = wire.is_done(*ticket);
             if done {
-                bytes.fill(0xEE);
+                source.fill(0xEE);
             }
             !done
         });

@@ -1,4 +1,4 @@
-//! What ranks on one host need to share memory: sealed memory files, Unix sockets to hand them over, and knowing that it is one host.
+//! What ranks on one host need to share memory: sealed memory files, room for a heap, Unix sockets to hand them over, and knowing that it is one host.
 
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use hcomm::settings::Settings;
 use hcomm::transports::rendezvous::Host;
-use hcomm::transports::shm::Segment;
+use hcomm::transports::shm::{Heap, Segment};
 
 use super::Finding;
 
@@ -14,7 +14,7 @@ const TCP_INSTEAD: &str = "until then, ranks of this host use TCP to each other"
 
 /// Memory files, Unix sockets, neighbours.
 pub fn check(_: &Settings) -> Vec<Finding> {
-    vec![memory_files(), unix_sockets(), neighbours()]
+    vec![memory_files(), heap(), unix_sockets(), neighbours()]
 }
 
 fn memory_files() -> Finding {
@@ -24,6 +24,22 @@ fn memory_files() -> Finding {
             "shared memory",
             error.to_string(),
             format!("allow memfd_create, fallocate and seals in the container; {TCP_INSTEAD}"),
+        ),
+    }
+}
+
+/// Whether `Communicator::allocate` gives memory that other ranks read where it lies.
+fn heap() -> Finding {
+    match Heap::create(1) {
+        Ok(heap) => {
+            let gib = heap.bytes() >> 30;
+            Finding::ok("shared buffers", format!("a heap of up to {gib} GiB, allocated as buffers need it"))
+        }
+        Err(error) => Finding::part(
+            "shared buffers",
+            error.to_string(),
+            "raise the limits on addresses and file sizes (ulimit -v, ulimit -f) and allow memfd_create; until then, \
+             Communicator::allocate gives ordinary memory, from which messages are copied",
         ),
     }
 }
