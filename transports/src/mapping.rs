@@ -13,6 +13,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 
 use crate::sync::AtomicU32;
 
+/// Bytes of the pages by which processors find their way faster.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
+
 /// A mapped range of memory, zero at first; writable unless it was made for reading only.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -38,27 +41,48 @@ impl Mapping {
     /// The first `bytes` of a file, shared with everybody who maps it. The caller has checked that the file is that
     /// long and sealed against shrinking, so that no access can meet a missing page.
     pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
-        Mapping::of_file_for(ProtFlags::READ | ProtFlags::WRITE, file, bytes)
-    }
-
-    /// The same, where a write would end this process.
-    pub(crate) fn of_file_to_read(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
-        Mapping::of_file_for(ProtFlags::READ, file, bytes)
-    }
-
-    fn of_file_for(use_: ProtFlags, file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
         // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
-        let start = unsafe { mmap(std::ptr::null_mut(), bytes, use_, MapFlags::SHARED, file, 0) }?;
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+        }?;
         Ok(Mapping::from_kernel(start.cast(), bytes))
     }
 
-    /// Addresses without memory: tries whether this process may have so many.
+    /// The same for a file of whole large pages, which then can lie in such; where it is not `writable`, a write would end this process.
+    pub(crate) fn of_large_file(
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        writable: bool,
+    ) -> io::Result<Arc<Mapping>> {
+        let uses = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let around = Mapping::addresses(bytes.checked_add(LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let before = around.start.as_ptr().align_offset(LARGE_PAGE);
+        let start = around.at(before, bytes).as_ptr().cast();
+        // SAFETY: what is replaced are addresses without memory that belong to `around` and that nothing knows of.
+        unsafe { mmap(start, bytes, uses, MapFlags::SHARED | MapFlags::FIXED, file, 0) }?;
+        let after = before + bytes;
+        for (offset, bytes) in [(0, before), (after, around.bytes - after)].into_iter().filter(|(_, b)| *b > 0) {
+            // SAFETY: the rest of those addresses, in whole pages.
+            let _ = unsafe { munmap(around.at(offset, bytes).as_ptr().cast(), bytes) };
+        }
+        std::mem::forget(around);
+        let mapping = Mapping::from_kernel(start.cast(), bytes);
+        mapping.prefer_large_pages();
+        Ok(mapping)
+    }
+
+    /// Tries whether this process may have so many addresses.
     pub(crate) fn try_addresses(bytes: usize) -> io::Result<()> {
+        Mapping::addresses(bytes).map(drop)
+    }
+
+    /// Addresses without memory.
+    fn addresses(bytes: usize) -> io::Result<Mapping> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
-        drop(Mapping::from_kernel(start.cast(), bytes));
-        Ok(())
+        let start = NonNull::new(start.cast()).expect("the kernel never maps page zero for a null hint");
+        Ok(Mapping { start, bytes })
     }
 
     fn from_kernel(start: *mut u8, bytes: usize) -> Arc<Mapping> {

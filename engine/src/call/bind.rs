@@ -13,8 +13,9 @@ use crate::error::Refused;
 /// Bytes from which a result goes back in the place of the message that it answers: those lines are this rank's already.
 const ANSWER_BYTES: usize = 16 << 10;
 
-/// Bytes of the longer buffer from which peers of the same host read what lies in the heap there.
-const HEAP_BYTES: u64 = 256 << 10;
+/// Bytes of the longer buffer from which peers of the same host read what lies in the heap there. Below, the copy stays in the caches and
+/// costs next to nothing.
+const HEAP_BYTES: u64 = 2 << 20;
 
 /// Results are stored past the caches where a buffer is longer than the last of them, divided by this: an input and an
 /// output each on at least two ranks share it.
@@ -66,8 +67,7 @@ impl Call {
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
         call.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();
         call.lends = !call.plan.buffered && longest >= last_level_cache_bytes();
-        let from = std::env::var("X_LEND_FROM").ok().and_then(|v| v.parse().ok()).unwrap_or(HEAP_BYTES);
-        call.lends_heap = !call.plan.buffered && longest >= from;
+        call.lends_heap = !call.plan.buffered && longest >= HEAP_BYTES;
         Ok(call)
     }
 

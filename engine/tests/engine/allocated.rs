@@ -7,8 +7,8 @@ use hcomm_transports::shm::Allocated;
 
 use crate::common::{OVER, Over, data, on_all, within};
 
-/// Elements of i64: from nothing to beyond the caches of small machines; those from 32,768 on are lent over shared memory.
-const COUNTS: [usize; 6] = [0, 1, 1000, 32_767, 100_003, 600_001];
+/// Elements of i64: from nothing; those from 262,144 on are lent over shared memory.
+const COUNTS: [usize; 6] = [0, 1, 1000, 262_143, 300_001];
 
 fn allocated(comm: &Communicator, elements: &[i64]) -> Allocated<i64> {
     let mut buffer = comm.allocate(elements.len()).unwrap();

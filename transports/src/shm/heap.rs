@@ -16,13 +16,10 @@ use rustix::process::{Resource, getrlimit};
 use super::ranges::Ranges;
 use super::room::Room;
 use super::segment::{self, PIECE_BYTES, SegmentError, shortage, system};
-use crate::mapping::Mapping;
+use crate::mapping::{LARGE_PAGE, Mapping};
 
 /// Blocks begin and end on pages.
 const PAGE: usize = 4096;
-
-/// Blocks of at least so many bytes begin where a large page can.
-const LARGE_PAGE: usize = 2 << 20;
 
 /// Addresses that all heaps of a host may take in a process; it has 8 times as many.
 const ADDRESSES: usize = 1 << 44;
@@ -73,9 +70,8 @@ impl Heap {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let shown = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| system(bytes, "open it for reading only", error))?;
-        let mapping = Mapping::of_file(file.as_fd(), bytes);
+        let mapping = Mapping::of_large_file(file.as_fd(), bytes, true);
         let mapping = mapping.map_err(|source| SegmentError::System { bytes, action: "map it", source })?;
-        mapping.prefer_large_pages();
         Ok(Arc::new(Heap { file, shown, mapping, ranges: Mutex::new(Ranges::new(bytes)) }))
     }
 
@@ -188,10 +184,12 @@ impl PeerHeap {
     pub fn adopt(file: OwnedFd, bytes: u64) -> Result<PeerHeap, SegmentError> {
         let expected = usize::try_from(bytes).unwrap_or(usize::MAX);
         segment::check(&file, expected)?;
-        let mapping = Mapping::of_file_to_read(file.as_fd(), expected);
+        if !expected.is_multiple_of(LARGE_PAGE) {
+            return Err(SegmentError::Length { actual: bytes, expected: expected.next_multiple_of(LARGE_PAGE) });
+        }
+        let mapping = Mapping::of_large_file(file.as_fd(), expected, false);
         let mapping = mapping
             .map_err(|source| SegmentError::System { bytes: expected, action: "map a peer's", source })?;
-        mapping.prefer_large_pages();
         Ok(PeerHeap { mapping })
     }
 
@@ -283,7 +281,7 @@ mod tests {
         let offset = heap.mapping.offset_of(block.span()).unwrap();
         assert_eq!(peer.mapping.span(offset, 5).to_vec(), b"hello");
         assert_eq!(rustix::io::pwrite(heap.file(), b"x", 0), Err(Errno::BADF));
-        // SAFETY: a fresh range, which is not made.
+        // SAFETY: a fresh range, which the kernel refuses.
         let writable = unsafe {
             mmap(std::ptr::null_mut(), PAGE, ProtFlags::WRITE, MapFlags::SHARED, heap.file(), 0)
         };
@@ -298,12 +296,16 @@ mod tests {
     fn hostile_files_are_refused() {
         let heap = Heap::of_length(2 << 20).unwrap();
         let copy = || heap.file().try_clone_to_owned().unwrap();
-        for wrong in [0, 4096, 1 << 40, u64::MAX] {
+        for wrong in [0, 4096, 1 << 40, u64::MAX - 1] {
             assert!(matches!(PeerHeap::adopt(copy(), wrong), Err(SegmentError::Length { .. })), "{wrong}");
         }
         let unsealed = memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
         ftruncate(&unsealed, 4096).unwrap();
         assert!(matches!(PeerHeap::adopt(unsealed, 4096), Err(SegmentError::Unsealed { .. })));
+        let odd = memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&odd, 4096).unwrap();
+        segment::seal(&odd, 4096).unwrap();
+        assert!(matches!(PeerHeap::adopt(odd, 4096), Err(SegmentError::Length { .. })));
         let ordinary = std::fs::File::open("/proc/self/status").unwrap();
         assert!(matches!(PeerHeap::adopt(ordinary.into(), 0), Err(SegmentError::Unsealed { .. })));
     }
