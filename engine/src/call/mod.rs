@@ -14,7 +14,7 @@ use hcomm_planner::request::Counts;
 use hcomm_planner::{BufferKind, Collective, Plan, Request};
 
 use self::name::describe;
-pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
+pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortOperand, ShortPlace, ShortWay};
 
 /// The chunks of one span: byte ranges of its buffer, side by side in the message.
 #[derive(Clone, Copy, Debug)]

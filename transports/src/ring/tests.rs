@@ -171,9 +171,10 @@ fn nothing_that_a_peer_writes_makes_a_panic() {
 fn step(wire: &mut RingWire, random: &mut Vandal) {
     let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 104, 105, 128][random.next() as usize % 5]);
     let here = matches!(wire.poll(key(port), bytes), Arrival::Here(_));
-    match random.next() % 6 {
+    match random.next() % 7 {
         0 if here => wire.release(port),
         1 if here => drop(wire.pass_back(port, key(1 - port), bytes)),
+        6 => drop(wire.take(key(port), bytes, |span| assert_eq!(span.len(), bytes))),
         2 => drop(wire.is_flushed() && wire.revoke(1)),
         3 => drop(wire.is_done(crate::Ticket { port, sent: random.lie() })),
         _ => {
