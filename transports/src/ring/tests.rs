@@ -55,7 +55,7 @@ fn an_exchange_writes_what_it_read_last() {
 
 #[test]
 fn one_sided_traffic_uses_few_bodies() {
-    for (bytes, most) in [(200, SPARE + 2 * 4), (8192, SPARE + 2)] {
+    for (bytes, most) in [(1200, SPARE + 2 * 4), (8192, SPARE + 2)] {
         let ([mut a, mut b], _) = pair(CONFIG);
         let mut written = BTreeSet::new();
         for _ in 0..1000 {
@@ -89,14 +89,14 @@ fn a_message_in_a_body_goes_back_without_a_copy() {
 fn passing_back_returns_bodies_that_may_not_be_kept() {
     let ([mut a, mut b], _) = pair(CONFIG);
     for _ in 0..20 {
-        send(&mut a, 1, 200);
-        receive(&mut b, 1, 200);
+        send(&mut a, 1, 1200);
+        receive(&mut b, 1, 1200);
     }
     for port in 2..33 {
         for _ in 0..4 {
-            send(&mut a, 0, 200);
-            assert!(matches!(b.poll(key(0), 200), Arrival::Here(_)));
-            assert!(b.pass_back(0, key(port), 200));
+            send(&mut a, 0, 1200);
+            assert!(matches!(b.poll(key(0), 1200), Arrival::Here(_)));
+            assert!(b.pass_back(0, key(port), 1200));
         }
     }
     for port in 1..33 {
@@ -133,7 +133,7 @@ impl Vandal {
     /// Strikes one of the first `words` words behind `start`, headers more often than not.
     fn strike(&mut self, start: usize, words: usize) {
         let anywhere = self.next() as usize % words * 4;
-        let header = self.next() as usize % 4 * 128 + self.next() as usize % 5 * 4;
+        let header = self.next() as usize % 4 * super::layout::HEADER + self.next() as usize % 5 * 4;
         let at = start + if self.next().is_multiple_of(3) { anywhere } else { header };
         let lie = self.lie();
         let word = self.mapping.at(at, 4).cast::<crate::sync::AtomicU32>();
@@ -145,7 +145,7 @@ impl Vandal {
 
 #[test]
 fn nothing_that_a_peer_writes_makes_a_panic() {
-    let config = WireConfig { ports: 2, depth: 2, slot_bytes: 128 };
+    let config = WireConfig { ports: 2, depth: 2, slot_bytes: 2048 };
     let layout = Layout::new(config).unwrap();
     let mut losses = BTreeSet::new();
     for seed in 0..1000 {
@@ -169,7 +169,7 @@ fn nothing_that_a_peer_writes_makes_a_panic() {
 
 /// One random call.
 fn step(wire: &mut RingWire, random: &mut Vandal) {
-    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 104, 105, 128][random.next() as usize % 5]);
+    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 1128, 1129, 2048][random.next() as usize % 5]);
     let here = matches!(wire.poll(key(port), bytes), Arrival::Here(_));
     match random.next() % 7 {
         0 if here => wire.release(port),

@@ -69,7 +69,7 @@ impl Model {
 
     fn send(&mut self, wire: &mut AnyWire, random: &mut Random) {
         let port = random.below(self.config.ports.into()) as u16;
-        let sizes = [0, 8, 104, 105, 300, 1025, 2048];
+        let sizes = [0, 8, 1128, 1129, 300, 1025, 2048];
         let mut bytes = message(self.count, sizes[random.below(sizes.len())]);
         let key = keyed(port, self.count);
         let sent = wire.send_from(key, &[bytes.span()], random.below(2) == 0);
