@@ -31,10 +31,10 @@ pub use hcomm_engine::{
 pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
+pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};
 /// Made by [`Communicator::allocate`].
 #[doc(inline)]
 pub use hcomm_transports::shm::Allocated;
-pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};
 
 /// The words and arithmetic underneath.
 pub use hcomm_ops as ops;

@@ -75,7 +75,8 @@ fn every_collective_is_right_between_threads() {
 fn every_collective_is_right_from_shared_buffers() {
     for collective in COLLECTIVES {
         for style in [&[][..], &["--async"]] {
-            let args = [collective, "-n", "2", "--transport", "shm", "--buffers", "shared", "--sizes", "8,3MB"];
+            let args =
+                [collective, "-n", "2", "--transport", "shm", "--buffers", "shared", "--sizes", "8,3MB"];
             let object = measured(&[&args, style].concat());
             assert!(check(&object) >= 2, "{collective} {style:?}");
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::{FoldOrder, VerifyError};
-use hcomm_transports::shm::SegmentError;
 use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
+use hcomm_transports::shm::SegmentError;
 
 /// Why a call was refused before anything was sent. The caller's arguments are at fault; nothing was written.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -98,6 +98,11 @@ impl Wire for AnyWire {
     }
 
     #[inline]
+    fn take(&mut self, key: Key, bytes: usize, read: impl FnOnce(RawSpan)) -> Arrival {
+        pass_on!(self, wire => wire.take(key, bytes, read))
+    }
+
+    #[inline]
     fn can_pass_back(&mut self, from: u16, port: u16) -> bool {
         pass_on!(self, wire => wire.can_pass_back(from, port))
     }

@@ -15,23 +15,34 @@ pub use self::symmetric::{heavy, is_asymmetric, light};
 
 #[cfg(not(loom))]
 mod asymmetric {
-    use std::sync::LazyLock;
-    use std::sync::atomic::{Ordering, compiler_fence, fence};
+    use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 
     use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
 
-    /// Whether this process is registered with the kernel, as it is from the first fence on.
-    static REGISTERED: LazyLock<bool> = LazyLock::new(|| {
-        let needed = MembarrierQuery::GLOBAL_EXPEDITED | MembarrierQuery::REGISTER_GLOBAL_EXPEDITED;
-        membarrier_query().contains(needed)
-            && membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
-            && membarrier(MembarrierCommand::GlobalExpedited).is_ok()
-    });
+    /// Whether this process is registered with the kernel, as it is from the first fence on: one of the three below.
+    static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+    const UNKNOWN: u8 = 0;
+    const REGISTERED: u8 = 1;
+    const REFUSED: u8 = 2;
 
     /// Whether `heavy` reaches other processes, and `light` costs nothing.
     #[inline]
     pub fn is_asymmetric() -> bool {
-        *REGISTERED
+        STATE.load(Ordering::Relaxed) == REGISTERED || register()
+    }
+
+    /// Asks the kernel, unless it has refused. Threads that ask at once get the same answer.
+    #[cold]
+    fn register() -> bool {
+        if STATE.load(Ordering::Relaxed) == REFUSED {
+            return false;
+        }
+        let needed = MembarrierQuery::GLOBAL_EXPEDITED | MembarrierQuery::REGISTER_GLOBAL_EXPEDITED;
+        let is_registered = membarrier_query().contains(needed)
+            && membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
+            && membarrier(MembarrierCommand::GlobalExpedited).is_ok();
+        STATE.store(if is_registered { REGISTERED } else { REFUSED }, Ordering::Relaxed);
+        is_registered
     }
 
     /// Between what was written before and what is read after, for the side that comes by often.

@@ -61,7 +61,9 @@ impl Mapping {
         // SAFETY: what is replaced are addresses without memory that belong to `around` and that nothing knows of.
         unsafe { mmap(start, bytes, uses, MapFlags::SHARED | MapFlags::FIXED, file, 0) }?;
         let after = before + bytes;
-        for (offset, bytes) in [(0, before), (after, around.bytes - after)].into_iter().filter(|(_, b)| *b > 0) {
+        for (offset, bytes) in
+            [(0, before), (after, around.bytes - after)].into_iter().filter(|(_, b)| *b > 0)
+        {
             // SAFETY: the rest of those addresses, in whole pages.
             let _ = unsafe { munmap(around.at(offset, bytes).as_ptr().cast(), bytes) };
         }

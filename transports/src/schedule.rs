@@ -1,6 +1,22 @@
-//! How the system schedules a thread that mostly sleeps and must wake at once: the background driver of a communicator.
+//! How the system schedules hcomm's own threads, which mostly sleep and must wake at once: where they run, and how soon.
 
 use std::io;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Keeps the calling thread on these processors; none is any that it may run on already.
+///
+/// # Errors
+/// Where the system refuses; the thread then stays where it was.
+pub fn stay_on(cpus: &[u32]) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    let most = CpuSet::MAX_CPU as u32;
+    cpus.iter().filter(|cpu| **cpu < most).for_each(|cpu| set.set(*cpu as usize));
+    Ok(sched_setaffinity(None, &set)?)
+}
 
 /// The time slice asked for, in nanoseconds: what a round of progress takes, generously.
 const SLICE_NS: u64 = 200_000;

@@ -146,6 +146,21 @@ pub trait Wire {
     /// Gives back the message that `poll` showed on this port.
     fn release(&mut self, port: u16);
 
+    /// The two in one: looks for the next message, shows its bytes to `read`, and gives it back. What is returned is what `poll` said;
+    /// only where that is [`Arrival::Here`] has `read` been called, and the span is no longer to be used.
+    #[inline]
+    fn take(&mut self, key: Key, bytes: usize, read: impl FnOnce(RawSpan)) -> Arrival
+    where
+        Self: Sized,
+    {
+        let arrival = self.poll(key, bytes);
+        if let Arrival::Here(span) = arrival {
+            read(span);
+            self.release(key.port);
+        }
+        arrival
+    }
+
     /// Whether the message shown on port `from` can go back as the next message of `port`: [`Wire::pass_back`] will then succeed,
     /// if nothing else is done on this wire before.
     fn can_pass_back(&mut self, from: u16, port: u16) -> bool {

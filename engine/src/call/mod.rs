@@ -15,8 +15,8 @@ use hcomm_planner::{BufferKind, Collective, Plan, Request};
 use hcomm_transports::{AnyWire, Wire};
 
 use self::name::describe;
+pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortOperand, ShortPlace, ShortWay};
 use crate::memory::Memory;
-pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortPlace, ShortWay};
 
 /// The chunks of one span: byte ranges of its buffer, side by side in the message.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@ pub struct ShortNode {
     pub dep_bits: u64,
     /// Bytes of its message, and of every span.
     pub bytes: usize,
-    /// Of a fold, the first message that it waits for.
+    /// Of a fold of several messages, the first that it waits for.
     pub awaits: Option<ShortEnd>,
     /// How it is carried out.
     pub way: ShortWay,
@@ -37,6 +37,17 @@ pub struct ShortNode {
 pub enum ShortWay {
     /// A local span goes to one peer.
     Send(ShortPlace, ShortEnd),
+    /// A message goes into a local span, alone or together with another one.
+    Receive {
+        /// The message, and whether nothing has been folded into it.
+        from: (ShortEnd, bool),
+        /// What it is folded with.
+        with: Option<ShortOperand>,
+        /// Where the result goes: a buffer and the byte where it begins.
+        to: (BufferKind, u64),
+        /// The last contribution is in.
+        finish: bool,
+    },
     /// Few sources are folded into few sinks.
     Fold {
         /// The first `source_count` of these, each with whether nothing has been folded into it.
@@ -52,6 +63,17 @@ pub enum ShortWay {
     },
     /// As a node of any other call.
     Long,
+}
+
+/// The local source of a received fold.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortOperand {
+    /// Its buffer, and the byte where it begins.
+    pub place: (BufferKind, u64),
+    /// Whether nothing has been folded into it.
+    pub first: bool,
+    /// Whether it comes before the message.
+    pub leads: bool,
 }
 
 /// Where bytes lie.
@@ -87,17 +109,25 @@ impl Short {
 impl Call {
     fn short_node(&self, id: NodeId) -> ShortNode {
         let node = &self.nodes[id as usize];
+        let way = self.short_way(node);
         let is_first = self.plan.lanes[node.lane as usize].nodes.start == id;
         ShortNode {
             lane_bit: if is_first { 0 } else { 1 << (id - 1) },
             dep_bits: self.deps_of(node).iter().fold(0, |bits, dep| bits | 1 << dep),
             bytes: node.bytes,
-            awaits: self.sources_of(node).iter().find_map(|source| match *source {
-                CallSource::Message { peer, channel, .. } => Some(ShortEnd { peer, channel }),
-                CallSource::Span { .. } => None,
-            }),
-            way: self.short_way(node),
+            awaits: match way {
+                ShortWay::Receive { .. } => None,
+                _ => self.first_message(node),
+            },
+            way,
         }
+    }
+
+    fn first_message(&self, node: &CallNode) -> Option<ShortEnd> {
+        self.sources_of(node).iter().find_map(|source| match *source {
+            CallSource::Message { peer, channel, .. } => Some(ShortEnd { peer, channel }),
+            CallSource::Span { .. } => None,
+        })
     }
 
     fn short_way(&self, node: &CallNode) -> ShortWay {
@@ -114,6 +144,9 @@ impl Call {
                 _ => ShortWay::Long,
             };
         }
+        if let Some(receive) = self.short_receive(node) {
+            return receive;
+        }
         let nowhere = ShortPlace::Local(BufferKind::Scratch, 0);
         let (mut from, mut to) = ([(nowhere, false); FEW], [nowhere; FEW]);
         from.iter_mut().zip(sources).for_each(|(place, source)| *place = self.short_source(source));
@@ -125,6 +158,23 @@ impl Call {
             sink_count: sinks.len(),
             finish: node.finish,
         }
+    }
+
+    /// A fold of one message, and perhaps one local span, into one local span.
+    fn short_receive(&self, node: &CallNode) -> Option<ShortWay> {
+        let [sink] = self.sinks_of(node) else { return None };
+        let ShortPlace::Local(buffer, start) = self.short_sink(sink) else { return None };
+        let (mut from, mut with) = (None, None);
+        for (at, source) in self.sources_of(node).iter().enumerate() {
+            match self.short_source(source) {
+                (ShortPlace::Message(end), first) if from.is_none() => from = Some((end, first)),
+                (ShortPlace::Local(buffer, start), first) if with.is_none() => {
+                    with = Some(ShortOperand { place: (buffer, start), first, leads: at == 0 });
+                }
+                _ => return None,
+            }
+        }
+        Some(ShortWay::Receive { from: from?, with, to: (buffer, start), finish: node.finish })
     }
 
     fn short_source(&self, source: &CallSource) -> (ShortPlace, bool) {

@@ -334,6 +334,7 @@ fn join(
         transports,
         settings: agreed.encode(settings).into(),
         interfaces: crate::settings::value::Value::show(&settings.socket_ifname).parse().unwrap_or_default(),
+        cpus: settings.driver_cpus.as_slice().to_vec(),
         handler: Arc::new(move |event| watch.handle(event)),
         dimensions: Box::new(move |agreed, roster| {
             // What does not decode is reported by `connect_at`; here the own settings do.

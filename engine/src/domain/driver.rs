@@ -27,7 +27,9 @@ impl Domain {
     pub fn spawn_driver(self: &Arc<Self>, cpus: &CpuSet) -> io::Result<JoinHandle<()>> {
         let (domain, cpus) = (self.clone(), cpus.clone());
         std::thread::Builder::new().name("hcomm-driver".to_owned()).spawn(move || {
-            pin(&cpus);
+            if let Err(error) = schedule::stay_on(cpus.as_slice()) {
+                tracing::warn!(%error, "the background driver could not be kept on processors {:?}", cpus.as_slice());
+            }
             if let Err(error) = schedule::wake_promptly() {
                 tracing::debug!(%error, "the background driver is scheduled like any thread");
             }
@@ -49,14 +51,5 @@ impl Domain {
                 std::thread::sleep(DOZE);
             }
         }
-    }
-}
-
-/// Keeps the calling thread on `cpus`; where the system refuses, it stays where it was.
-fn pin(cpus: &CpuSet) {
-    let mut set = rustix::thread::CpuSet::new();
-    cpus.as_slice().iter().for_each(|cpu| set.set(*cpu as usize));
-    if !cpus.is_empty() && rustix::thread::sched_setaffinity(None, &set).is_err() {
-        tracing::warn!("the background driver could not be kept on processors {:?}", cpus.as_slice());
     }
 }

@@ -31,7 +31,9 @@
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
-use loom::sync::{Condvar, Mutex, MutexGuard};
+use loom::sync::{Condvar, Mutex as CoreMutex, Mutex, MutexGuard as CoreGuard, MutexGuard};
+#[cfg(not(loom))]
+use parking_lot::{Mutex as CoreMutex, MutexGuard as CoreGuard};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
@@ -45,7 +47,7 @@ use hcomm_transports::fence;
 /// The core, and the place to wait for it.
 #[derive(Debug)]
 pub struct Handover<T> {
-    core: Mutex<T>,
+    core: CoreMutex<T>,
     held: AtomicBool,
     work_left: AtomicBool,
     pending: AtomicBool,
@@ -69,7 +71,7 @@ struct Monitor {
 #[derive(Debug)]
 pub struct Lease<'a, T> {
     handover: &'a Handover<T>,
-    core: Option<MutexGuard<'a, T>>,
+    core: Option<CoreGuard<'a, T>>,
 }
 
 /// What a wait came to.
@@ -96,7 +98,7 @@ impl<T> Handover<T> {
     /// A core that nobody holds.
     pub fn new(core: T) -> Self {
         Handover {
-            core: Mutex::new(core),
+            core: CoreMutex::new(core),
             held: AtomicBool::new(false),
             work_left: AtomicBool::new(false),
             pending: AtomicBool::new(false),
@@ -227,13 +229,14 @@ impl<T> Lease<'_, T> {
     /// Puts the core back. `work_left`: operations remain unfinished.
     #[inline]
     pub fn put_back(self, work_left: bool) {
-        ManuallyDrop::new(self).unlock(work_left);
+        let mut lease = ManuallyDrop::new(self);
+        if let Some(core) = lease.core.take() {
+            Lease::unlock(lease.handover, core, work_left);
+        }
     }
 
     #[inline]
-    fn unlock(&mut self, work_left: bool) {
-        let Some(core) = self.core.take() else { return };
-        let handover = self.handover;
+    fn unlock(handover: &Handover<T>, core: CoreGuard<'_, T>, work_left: bool) {
         handover.work_left.store(work_left, Ordering::Relaxed);
         handover.held.store(false, Ordering::Release);
         fence::light();
@@ -263,22 +266,20 @@ impl<T> DerefMut for Lease<'_, T> {
 
 impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
-        self.unlock(true);
+        if let Some(core) = self.core.take() {
+            Lease::unlock(self.handover, core, true);
+        }
     }
 }
 
 #[cfg(not(loom))]
 #[inline]
-fn try_lock<T>(core: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match core.try_lock() {
-        Ok(core) => Some(core),
-        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(std::sync::TryLockError::WouldBlock) => None,
-    }
+fn try_lock<T>(core: &CoreMutex<T>) -> Option<CoreGuard<'_, T>> {
+    core.try_lock()
 }
 
 #[cfg(loom)]
-fn try_lock<T>(core: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+fn try_lock<T>(core: &CoreMutex<T>) -> Option<CoreGuard<'_, T>> {
     core.try_lock().ok()
 }
 

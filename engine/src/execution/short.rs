@@ -1,12 +1,13 @@
 //! Carries out the nodes of a short call: without lists, in one piece each.
 
 use hcomm_ops::{Operand, Rank, RawSpan};
+use hcomm_planner::BufferKind;
 use hcomm_planner::plan::NodeId;
 use hcomm_transports::{Arrival, Room, Sent, Wire};
 
 use super::attempt::{Attempt, Hands};
 use super::state::Lent;
-use crate::call::{FEW, ShortEnd, ShortNode, ShortPlace, ShortWay};
+use crate::call::{FEW, ShortEnd, ShortNode, ShortOperand, ShortPlace, ShortWay};
 
 impl Hands<'_> {
     /// Carries out a node of a short call. What is out of the ordinary goes the long way.
@@ -20,6 +21,9 @@ impl Hands<'_> {
         let attempt = match &node.way {
             _ if self.memory.is_split() => None,
             ShortWay::Send(place, end) => self.send_short(id, node, *place, *end),
+            ShortWay::Receive { from, with, to, finish } => {
+                self.receive_short(node, *from, *with, *to, *finish)
+            }
             ShortWay::Fold { sources, source_count, sinks, sink_count, finish } => {
                 self.fold_short(node, &sources[..*source_count], &sinks[..*sink_count], *finish)
             }
@@ -53,6 +57,38 @@ impl Hands<'_> {
             Sent::Full => return Some(Attempt::Waits),
         }
         Some(Attempt::Issued(node.bytes))
+    }
+
+    /// `None` where another call's message has come.
+    #[inline]
+    fn receive_short(
+        &mut self,
+        node: &ShortNode,
+        (end, first): (ShortEnd, bool),
+        with: Option<ShortOperand>,
+        to: (BufferKind, u64),
+        finish: bool,
+    ) -> Option<Attempt> {
+        let Hands { call, memory, .. } = *self;
+        let key = self.key(end.channel);
+        let local = |(buffer, start)| memory.slice(buffer, start, node.bytes);
+        let fold = |message: RawSpan| {
+            let message = Operand { span: message, first };
+            let sinks = [local(to)];
+            match with {
+                None => call.kernel.fold(&[message], &sinks, finish),
+                Some(with) => {
+                    let own = Operand { span: local(with.place), first: with.first };
+                    let operands = if with.leads { [own, message] } else { [message, own] };
+                    call.kernel.fold(&operands, &sinks, finish);
+                }
+            }
+        };
+        match self.wires[end.peer as Rank].as_mut()?.take(key, node.bytes, fold) {
+            Arrival::Here(_) => Some(Attempt::Issued(node.bytes)),
+            Arrival::NotYet => Some(Attempt::Waits),
+            Arrival::Landed | Arrival::Differs { .. } => None,
+        }
     }
 
     /// `None` where another call's message has come.

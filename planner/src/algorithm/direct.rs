@@ -1,8 +1,8 @@
 //! Direct: every rank sends each block straight to the rank that needs it.
 //!
 //! *all_gather*: to all others. *reduce_scatter*: block j to rank j, which folds in rank order. *gather*, *reduce*: to
-//! the root. *scatter*, *broadcast*: from the root. *all_to_all*: block j to rank j, all at once; in place both ends of a pair
-//! overwrite what they send one another, which needs copying paths.
+//! the root. *scatter*, *broadcast*: from the root. *barrier*: that it has come, to all others. *all_to_all*: block j to rank j,
+//! all at once; in place both ends of a pair overwrite what they send one another, which needs copying paths.
 //!
 //! Steps: 1. Bytes sent per rank: (n - 1)/n of the full buffer; broadcast: (n - 1) S at the root, reduce: S per rank. Each
 //! element is rounded once.
@@ -29,12 +29,16 @@ pub(super) const ALGORITHM: Algorithm = Algorithm {
         Collective::Gather,
         Collective::Scatter,
         Collective::AllToAll,
+        Collective::Barrier,
     ],
     channels: ONE_CHANNEL,
     pairs: NO_PAIRS,
     rank_order: in_rank_order,
     refuses: serves_all,
-    layout: |call| Layout { buffered: call.collective == Collective::AllToAll, ..Layout::of(1) },
+    layout: |call| {
+        let buffered = matches!(call.collective, Collective::AllToAll | Collective::Barrier);
+        Layout { buffered, ..Layout::of(1) }
+    },
     work,
     build,
 };
@@ -46,6 +50,7 @@ fn work(call: &Call<'_>) -> Work {
         Collective::Reduce => star(call, 1).reducing(others, 1),
         Collective::Scatter | Collective::Gather => star(call, call.world).copying(1.0 / n),
         Collective::ReduceScatter => all_pairs(call, 1, 1, 1).reducing(others / n, 1),
+        Collective::Barrier => all_pairs(call, 1, 1, 0),
         _ => all_pairs(call, 1, 1, 1).copying(1.0 / n),
     }
 }
@@ -74,6 +79,7 @@ fn build(call: &Call<'_>, rank: Rank, b: &mut Builder) {
         Collective::Reduce if at_root => fold_all(b, &world, 0, Span::input(0), Span::output(0), 1),
         Collective::Gather if at_root => gather(b, &world),
         Collective::AllToAll => all_to_all(b, &world),
+        Collective::Barrier => barrier(b, &world),
         _ => b.send(call.root, 0, Span::input(0)),
     }
 }
@@ -86,6 +92,14 @@ fn all_gather(b: &mut Builder, world: &Group) {
     for peer in world.others() {
         b.recv(peer, 0, Span::output(peer as u32));
     }
+}
+
+/// What has been heard is written as a fold of empty messages.
+fn barrier(b: &mut Builder, world: &Group) {
+    for peer in world.others() {
+        b.send(peer, 0, Span::input(0));
+    }
+    fold_all(b, world, 0, Span::input(0), Span::output(0), 1);
 }
 
 fn reduce_scatter(b: &mut Builder, world: &Group) {

@@ -83,7 +83,8 @@ impl Local {
             Ok(readable) => readable.map_err(|error| error.to_string())?,
             Err(_) => return Err(format!("rank {peer} handed over no memory within {ATTEMPT:?}")),
         }
-        let (stream, handed) = blocking(stream, |stream| handover::receive(stream, *terms, heap.is_some(), soon()))?;
+        let (stream, handed) =
+            blocking(stream, |stream| handover::receive(stream, *terms, heap.is_some(), soon()))?;
         if handed.index as usize != expected {
             return Err(format!("rank {peer} says it is local rank {}, not {expected}", handed.index));
         }

@@ -68,6 +68,8 @@ pub struct Join {
     pub settings: Bytes,
     /// The network interfaces at which this rank is reached.
     pub interfaces: InterfaceFilter,
+    /// The processors that the control thread keeps to; none is any.
+    pub cpus: Vec<u32>,
     /// Takes the events of the control plane, from before `join` returns.
     pub handler: Handler,
     /// Derives the dimensions of the wires, equal on all ranks, from what has been agreed. Called on the control thread.

@@ -18,8 +18,8 @@ use super::lobby::Lobby;
 use super::local::Local;
 use super::roster::{Member, Route};
 use crate::control::socket::Socket;
-use crate::wire::WireConfig;
 use crate::shm::Heap;
+use crate::wire::WireConfig;
 use crate::{AnyWire, Doorbell};
 
 /// A connected pair, seen from one side.

@@ -15,12 +15,12 @@ use super::handshake::PROTOCOL_VERSION;
 use super::pairs::{Data, Pair, Place, connect_all};
 use super::roster::{Member, Roster};
 use super::{Agreed, Derive, Dimensions, Join, Session, doors};
-use crate::AnyWire;
 use crate::control::mesh::{Connected, MeshControl, MeshTasks, spawn_control_thread};
 use crate::control::socket::Socket;
 use crate::control::watch::Watch;
 use crate::endpoint::{Doorbell, Endpoint};
 use crate::tcp::{TcpOptions, TcpWire};
+use crate::{AnyWire, schedule};
 
 /// How much longer than the deadline the caller waits for the control thread to say what went wrong.
 const VERDICT: Duration = Duration::from_secs(5);
@@ -36,8 +36,13 @@ pub fn join(join: Join) -> Result<Session, JoinError> {
         .enable_all()
         .build()
         .map_err(JoinError::system("start the control plane"))?;
-    spawn_control_thread(move || runtime.block_on(run(join, answer)))
-        .map_err(JoinError::system("start the control thread"))?;
+    spawn_control_thread(move || {
+        if let Err(error) = schedule::stay_on(&join.cpus) {
+            tracing::warn!(%error, "the control thread could not be kept on processors {:?}", join.cpus);
+        }
+        runtime.block_on(run(join, answer));
+    })
+    .map_err(JoinError::system("start the control thread"))?;
     match answered.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(_) => Err(JoinError::system("hear from the control thread")(std::io::ErrorKind::TimedOut.into())),

@@ -36,6 +36,7 @@ fn part(rank: usize, world: usize, address: SocketAddr) -> (Join, Log) {
         transports: Transports::Tcp,
         settings: Bytes::from(format!("settings of rank {rank}")),
         interfaces: "".parse().unwrap(),
+        cpus: Vec::new(),
         handler: Arc::new(move |event| events.lock().unwrap().push(event)) as Handler,
         dimensions: Box::new(|_, _| Dimensions { wire: CONFIG, tcp: Default::default() }),
     };

@@ -5,8 +5,9 @@ use crate::WireConfig;
 /// The unit in which processors pass memory to each other.
 pub(crate) const LINE: usize = 64;
 
-/// A message's header: two lines, which processors often fetch together; a tiny message touches only the first.
-pub(crate) const HEADER: usize = 2 * LINE;
+/// A message's header: lines in pairs, which processors often fetch together; a tiny message touches only the first. What fits
+/// here needs no body. Longer payloads are better off in bodies, which are written by who has just read them.
+pub(crate) const HEADER: usize = 18 * LINE;
 
 /// Payload that fits in the header behind flag, length and credit.
 pub(crate) const INLINE_BYTES: usize = HEADER - 24;
@@ -83,8 +84,8 @@ mod tests {
     fn parts_follow_each_other() {
         let layout = Layout::new(WireConfig { ports: 33, depth: 4, slot_bytes: 65_536 }).unwrap();
         assert_eq!(layout.home, 33 * 4 + 8);
-        assert_eq!(layout.cursors_at, 132 * 128);
-        assert_eq!(layout.returns_at, 132 * 128 + 33 * 64);
+        assert_eq!(layout.cursors_at, 132 * HEADER);
+        assert_eq!(layout.returns_at, 132 * HEADER + 33 * 64);
         assert!(layout.bodies_at >= layout.returns_at + 64 + 4 * 280);
         assert_eq!(layout.bodies_at % 64, 0);
         assert!(layout.total >= layout.bodies_at + 140 * 65_536);

@@ -10,7 +10,7 @@
 //! | header: flag (u64, one per slot of a port) | sender | receiver | stored last, with release; read with acquire |
 //! | header: length (u64: bytes low 48, place high 16) | sender | receiver | plain atomic; the flag publishes it |
 //! | header: credit (u32) | sender | receiver | plain atomic; the flag publishes it |
-//! | header: 104 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
+//! | header: 1,128 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
 //! | cursor (u32 per port, a line each) | receiver | sender | stored with release; read with acquire |
 //! | returns: count (u32) and entries (u32 each) | receiver | sender | entry, then count with release; read with acquire |
 //! | bodies (`slot_bytes` each) | who owns the body | who owns it | the flag, or the returns' count, passes it on |
@@ -71,9 +71,9 @@ pub use layout::BadConfig;
 pub(crate) use layout::Layout;
 pub(crate) use region::Region;
 #[cfg(not(loom))]
-pub(crate) use wire::{Ends, Heaps, Lends};
-#[cfg(not(loom))]
 pub use wire::RingWire;
+#[cfg(not(loom))]
+pub(crate) use wire::{Ends, Heaps, Lends};
 
 /// Where in the two regions a body lies, and how the header says it.
 pub(crate) mod place {

@@ -54,6 +54,15 @@ pub(crate) enum Shown {
     Lent(u64),
 }
 
+/// A message that lies in its header.
+pub(crate) struct Near {
+    flag: u64,
+    /// What it tells of the other direction.
+    pub(crate) credit: u32,
+    /// As long as a header has room.
+    pub(crate) payload: RawSpan,
+}
+
 /// What `poll` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -98,6 +107,26 @@ impl Receiver {
     pub(crate) fn may_have(&self, port: u16) -> bool {
         let port = &self.ports[usize::from(port)];
         self.region.header(port.slot).flag().load(Ordering::Relaxed) != port.last
+    }
+
+    /// The next message of a port, where it has come, is the expected one and lies in the header.
+    #[inline]
+    pub(crate) fn arrived_inline(&self, key: Key, bytes: usize) -> Option<Near> {
+        let port = &self.ports[usize::from(key.port)];
+        let header = self.region.header(port.slot);
+        let flag = header.flag().load(Ordering::Acquire);
+        let is_expected = flag != port.last && flag == word::flag(key.word, port.released, port.last);
+        if !is_expected || header.length().load(Ordering::Relaxed) != word::length(bytes, place::INLINE) {
+            return None;
+        }
+        Some(Near { flag, credit: header.credit().load(Ordering::Relaxed), payload: header.inline() })
+    }
+
+    /// Releases a message that `arrived_inline` has found.
+    #[inline]
+    pub(crate) fn release_near(&mut self, port: u16, near: &Near) {
+        self.ports[usize::from(port)].flag = near.flag;
+        self.advance(port);
     }
 
     /// Looks for the next message of a port.

@@ -94,7 +94,7 @@ impl Region {
     }
 }
 
-/// The two lines in which a message is announced.
+/// The lines in which a message is announced, and lies where it is short.
 #[derive(Clone, Copy)]
 pub(crate) struct Header<'a> {
     start: NonNull<u8>,

@@ -20,7 +20,8 @@ fn pair(config: WireConfig) -> ([RingWire; 2], Arc<Mapping>) {
 /// Two ends that read each other's heaps, which are returned by side. Both ends see the same pages here.
 fn pair_of_heaps(config: WireConfig, bytes: usize) -> ([RingWire; 2], Arc<Mapping>, [Arc<Mapping>; 2]) {
     let heaps = [(); 2].map(|()| Mapping::anonymous(bytes).unwrap());
-    let lends = [0, 1].map(|side| Lends::Heaps(Heaps { own: heaps[side].clone(), peer: heaps[1 - side].clone() }));
+    let lends =
+        [0, 1].map(|side| Lends::Heaps(Heaps { own: heaps[side].clone(), peer: heaps[1 - side].clone() }));
     let (wires, mapping) = pair_with(config, lends);
     (wires, mapping, heaps)
 }
@@ -69,7 +70,7 @@ fn an_exchange_writes_what_it_read_last() {
 
 #[test]
 fn one_sided_traffic_uses_few_bodies() {
-    for (bytes, most) in [(200, SPARE + 2 * 4), (8192, SPARE + 2)] {
+    for (bytes, most) in [(1200, SPARE + 2 * 4), (8192, SPARE + 2)] {
         let ([mut a, mut b], _) = pair(CONFIG);
         let mut written = BTreeSet::new();
         for _ in 0..1000 {
@@ -103,14 +104,14 @@ fn a_message_in_a_body_goes_back_without_a_copy() {
 fn passing_back_returns_bodies_that_may_not_be_kept() {
     let ([mut a, mut b], _) = pair(CONFIG);
     for _ in 0..20 {
-        send(&mut a, 1, 200);
-        receive(&mut b, 1, 200);
+        send(&mut a, 1, 1200);
+        receive(&mut b, 1, 1200);
     }
     for port in 2..33 {
         for _ in 0..4 {
-            send(&mut a, 0, 200);
-            assert!(matches!(b.poll(key(0), 200), Arrival::Here(_)));
-            assert!(b.pass_back(0, key(port), 200));
+            send(&mut a, 0, 1200);
+            assert!(matches!(b.poll(key(0), 1200), Arrival::Here(_)));
+            assert!(b.pass_back(0, key(port), 1200));
         }
     }
     for port in 1..33 {
@@ -150,7 +151,11 @@ fn what_lies_in_the_heap_is_read_there_and_nothing_else() {
     assert!(matches!(lend(&mut a, past_the_end), Sent::Lent(_)), "up to the last byte");
     receive(&mut b, 0, 4000);
     assert_eq!(a.send_from(key(0), &[inside], false), Sent::Done, "what may not be lent is copied");
-    assert_eq!(a.send_from(key(0), &[heap.span(0, 2000), heap.span(9000, 2000)], true), Sent::Done, "in pieces");
+    assert_eq!(
+        a.send_from(key(0), &[heap.span(0, 2000), heap.span(9000, 2000)], true),
+        Sent::Done,
+        "in pieces"
+    );
 }
 
 #[test]
@@ -209,7 +214,7 @@ impl Vandal {
     /// Strikes one of the first `words` words behind `start`, headers more often than not.
     fn strike(&mut self, start: usize, words: usize) {
         let anywhere = self.next() as usize % words * 4;
-        let header = self.next() as usize % 4 * 128 + self.next() as usize % 5 * 4;
+        let header = self.next() as usize % 4 * super::layout::HEADER + self.next() as usize % 5 * 4;
         let at = start + if self.next().is_multiple_of(3) { anywhere } else { header };
         let lie = self.lie();
         let word = self.mapping.at(at, 4).cast::<crate::sync::AtomicU32>();
@@ -221,7 +226,7 @@ impl Vandal {
 
 #[test]
 fn nothing_that_a_peer_writes_makes_a_panic() {
-    let config = WireConfig { ports: 2, depth: 2, slot_bytes: 128 };
+    let config = WireConfig { ports: 2, depth: 2, slot_bytes: 2048 };
     let layout = Layout::new(config).unwrap();
     let mut losses = BTreeSet::new();
     for seed in 0..2000 {
@@ -251,23 +256,24 @@ fn place_of_lent() -> u32 {
 
 /// One random call.
 fn step(wire: &mut RingWire, random: &mut Vandal, side: usize) {
-    let (port, bytes) = ((random.next() % 2) as u16, [0, 8, 104, 105, 128, 2000][random.next() as usize % 6]);
+    let (port, bytes) =
+        ((random.next() % 2) as u16, [0, 8, 1128, 1129, 2000, 2048][random.next() as usize % 6]);
     let arrival = wire.poll(key(port), bytes);
     let here = matches!(arrival, Arrival::Here(_));
     if let Arrival::Here(span) = arrival {
         // Wherever it is said to lie, it can be read.
         assert_eq!(span.to_vec().len(), bytes);
     }
-    match random.next() % 6 {
+    match random.next() % 7 {
         0 if here => wire.release(port),
         1 if here => drop(wire.pass_back(port, key(1 - port), bytes)),
+        6 => drop(wire.take(key(port), bytes, |span| assert_eq!(span.len(), bytes))),
         2 => drop(wire.is_flushed() && wire.revoke(1)),
         3 => drop(wire.is_done(crate::Ticket { port, sent: random.lie() })),
         4 => drop(wire.send_from(key(port), &[random.heaps[side].span(0, 2000)], true)),
-        _ if bytes <= 128 => {
+        _ => {
             let sent = wire.send_from(key(port), &[vec![1_u8; bytes].span()], true);
             assert!(matches!(sent, Sent::Done | Sent::Full));
         }
-        _ => {}
     }
 }

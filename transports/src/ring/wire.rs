@@ -275,6 +275,29 @@ impl Wire for RingWire {
     }
 
     #[inline]
+    fn take(&mut self, key: Key, bytes: usize, read: impl FnOnce(RawSpan)) -> Arrival {
+        if !self.receiver.may_have(key.port) {
+            return Arrival::NotYet;
+        }
+        if bytes <= INLINE_BYTES
+            && let Some(near) = self.receiver.arrived_inline(key, bytes)
+        {
+            self.sender.learn(key.port, near.credit, &mut self.stock);
+            let payload = near.payload.slice(0, bytes);
+            read(payload);
+            self.receiver.release_near(key.port, &near);
+            self.ringer.ring();
+            return Arrival::Here(payload);
+        }
+        let arrival = self.poll(key, bytes);
+        if let Arrival::Here(span) = arrival {
+            read(span);
+            self.release(key.port);
+        }
+        arrival
+    }
+
+    #[inline]
     fn can_pass_back(&mut self, from: u16, port: u16) -> bool {
         self.body_to_pass(from, port).is_some()
     }

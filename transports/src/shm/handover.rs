@@ -173,7 +173,9 @@ fn sort(
     let count = descriptors.len();
     let mut rest = descriptors.into_iter();
     match (rest.next(), rest.next(), rest.next()) {
-        (Some(segment), Some(event), heap) if count == 2 + usize::from(has_heap) => Ok((segment, event, heap)),
+        (Some(segment), Some(event), heap) if count == 2 + usize::from(has_heap) => {
+            Ok((segment, event, heap))
+        }
         _ => Err(HandoverError::Descriptors(format!("{count} descriptors"))),
     }
 }

@@ -97,7 +97,8 @@ impl Heap {
         }
         let align = if whole >= LARGE_PAGE { LARGE_PAGE } else { PAGE };
         let start = self.ranges(|ranges| ranges.take(whole, align).ok_or_else(|| ranges.longest()));
-        let start = start.map_err(|left| shortage(bytes, left as u64, "in one piece of this rank's heap".into()))?;
+        let start =
+            start.map_err(|left| shortage(bytes, left as u64, "in one piece of this rank's heap".into()))?;
         // Whatever becomes of it, dropping the block gives all back.
         let block = Block { heap: Arc::clone(self), start, bytes, whole };
         for piece in (start..start + whole).step_by(PIECE_BYTES) {
@@ -136,7 +137,8 @@ impl Block {
     /// Finds memory for a part of it, if there still is room; in a large page where the part is one and the kernel will.
     fn back(&self, start: usize, end: usize) -> Result<(), SegmentError> {
         let asked = self.bytes;
-        let for_all = |room: Room| shortage(asked, room.left.saturating_add((start - self.start) as u64), room.limit);
+        let for_all =
+            |room: Room| shortage(asked, room.left.saturating_add((start - self.start) as u64), room.limit);
         let room = Room::left();
         if room.left < (end - start) as u64 {
             return Err(for_all(room));
@@ -185,11 +187,17 @@ impl PeerHeap {
         let expected = usize::try_from(bytes).unwrap_or(usize::MAX);
         segment::check(&file, expected)?;
         if !expected.is_multiple_of(LARGE_PAGE) {
-            return Err(SegmentError::Length { actual: bytes, expected: expected.next_multiple_of(LARGE_PAGE) });
+            return Err(SegmentError::Length {
+                actual: bytes,
+                expected: expected.next_multiple_of(LARGE_PAGE),
+            });
         }
         let mapping = Mapping::of_large_file(file.as_fd(), expected, false);
-        let mapping = mapping
-            .map_err(|source| SegmentError::System { bytes: expected, action: "map a peer's", source })?;
+        let mapping = mapping.map_err(|source| SegmentError::System {
+            bytes: expected,
+            action: "map a peer's",
+            source,
+        })?;
         Ok(PeerHeap { mapping })
     }
 
@@ -282,9 +290,8 @@ mod tests {
         assert_eq!(peer.mapping.span(offset, 5).to_vec(), b"hello");
         assert_eq!(rustix::io::pwrite(heap.file(), b"x", 0), Err(Errno::BADF));
         // SAFETY: a fresh range, which the kernel refuses.
-        let writable = unsafe {
-            mmap(std::ptr::null_mut(), PAGE, ProtFlags::WRITE, MapFlags::SHARED, heap.file(), 0)
-        };
+        let writable =
+            unsafe { mmap(std::ptr::null_mut(), PAGE, ProtFlags::WRITE, MapFlags::SHARED, heap.file(), 0) };
         assert_eq!(writable, Err(Errno::ACCESS));
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let start = format!("{:x}-", peer.mapping.span(0, 0).as_ptr() as usize);

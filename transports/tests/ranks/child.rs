@@ -33,6 +33,7 @@ pub fn run() {
         },
         settings: Default::default(),
         interfaces: Default::default(),
+        cpus: Vec::new(),
         handler,
         dimensions: Box::new(|_, _| Dimensions { wire: CONFIG, tcp: Default::default() }),
     });

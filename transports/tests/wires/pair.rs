@@ -96,8 +96,12 @@ impl Pair {
 
     /// Receives at end `b` and releases.
     pub fn receive(&mut self, key: Key, bytes: usize) -> Vec<u8> {
-        let got = self.arrive(key, bytes).to_vec();
-        self.b.release(key.port);
+        let mut got = Vec::new();
+        self.until("a message", |_, b| match b.take(key, bytes, |span| got = span.to_vec()) {
+            Arrival::NotYet => None,
+            Arrival::Here(_) => Some(()),
+            other => panic!("unexpected {other:?}"),
+        });
         got
     }
 

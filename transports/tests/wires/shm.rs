@@ -114,8 +114,9 @@ fn inboxes_that_do_not_fit_are_refused() {
     let small = Segment::create(segment_bytes(config, 2).unwrap()).unwrap();
     let ringer = || Doorbell::new().unwrap().ringer();
     let inbox = |index| Inbox { segment: &small, index };
-    let refusal =
-        |own, peer, config| wire_from(inbox(own), inbox(peer), ringer(), config, None, 0).unwrap_err().to_string();
+    let refusal = |own, peer, config| {
+        wire_from(inbox(own), inbox(peer), ringer(), config, None, 0).unwrap_err().to_string()
+    };
     assert!(refusal(0, 2, config).contains("too few for a region for local rank 2"));
     assert!(refusal(1, 1, config).contains("cannot be joined with itself"));
     assert!(refusal(0, usize::MAX, config).contains("too few"));

@@ -260,7 +260,20 @@ mod tests {
         let (ranks, transport, settings) = (None, None, Settings::default());
         let (iters, warmup, checks, format, trace) = (None, None, true, Format::Json, None);
         let (sizes, buffers) = (vec![400], Buffers::default());
-        Spec { call, ranks, transport, settings, sizes, iters, warmup, buffers, is_async, checks, format, trace }
+        Spec {
+            call,
+            ranks,
+            transport,
+            settings,
+            sizes,
+            iters,
+            warmup,
+            buffers,
+            is_async,
+            checks,
+            format,
+            trace,
+        }
     }
 
     /// In every form and memory: a good result counts as right, and each spoilt element as wrong.

@@ -67,11 +67,7 @@ fn every_size<T: Sample, B: Memory<T>>(comm: &Communicator, spec: &Spec) -> Resu
     Ok(faults)
 }
 
-fn measured<T: Sample, B: Memory<T>>(
-    comm: &Communicator,
-    spec: &Spec,
-    size: Size,
-) -> Result<Row, Stopped> {
+fn measured<T: Sample, B: Memory<T>>(comm: &Communicator, spec: &Spec, size: Size) -> Result<Row, Stopped> {
     let forms = Form::of(spec.call.collective, spec.is_async);
     let forms = if spec.format == Format::Csv { &forms[..1] } else { forms };
     let mut figures = Vec::new();

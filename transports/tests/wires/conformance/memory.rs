@@ -27,7 +27,7 @@ fn offer(pair: &mut Pair, operation: u32, source: &mut Source) -> Option<Ticket>
 /// What was copied may be overwritten at once.
 pub fn a_copy_leaves_the_span_free(connect: Connect) {
     let mut pair = connect(CONFIG, 0);
-    for bytes in [8, 104, 105, 4096] {
+    for bytes in [8, 1128, 1129, 4096] {
         let mut source = message(1, bytes);
         let sent = pair.until("room", |a, _| match a.send_from(key(0), &[source.span()], false) {
             Sent::Full => None,

@@ -71,7 +71,7 @@ impl Model {
 
     fn send(&mut self, wire: &mut AnyWire, heap: Option<&Arc<Heap>>, random: &mut Random) {
         let port = random.below(self.config.ports.into()) as u16;
-        let sizes = [0, 8, 104, 105, 300, 1025, 2048];
+        let sizes = [0, 8, 1128, 1129, 300, 1025, 2048];
         let bytes = message(self.count, sizes[random.below(sizes.len())]);
         let mut source = Source::of(heap, &bytes);
         let key = keyed(port, self.count);
