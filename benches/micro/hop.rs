@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hcomm::StableBuffer;
-use hcomm::transports::shm::handover::{Terms, receive, send};
+use hcomm::transports::shm::handover::{Own, Terms, receive, send};
 use hcomm::transports::shm::{Inbox, Segment, segment_bytes, wire};
 use hcomm::transports::{AnyWire, Arrival, Doorbell, Key, Sent, Wire, WireConfig, Word, inproc};
 
@@ -122,15 +122,16 @@ fn shared_memory() -> [End; 2] {
     let bells = [0, 1].map(|rank| segments[rank].doorbell().expect("an eventfd"));
     let deadline = Instant::now() + PATIENCE;
     for (stream, rank) in [(&here, 0), (&there, 1)] {
-        send(stream, terms, rank as u32, &segments[rank], &bells[rank], deadline).expect("handed over");
+        let own = Own { index: rank as u32, segment: &segments[rank], doorbell: &bells[rank], heap: None };
+        send(stream, terms, own, deadline).expect("handed over");
     }
-    let handed = [&here, &there].map(|stream| receive(stream, terms, deadline).expect("taken"));
+    let handed = [&here, &there].map(|stream| receive(stream, terms, false, deadline).expect("taken"));
     let mut parts = segments.into_iter().zip(bells).zip(handed).enumerate();
     [(); 2].map(|()| {
         let (index, ((segment, bell), peer)) = parts.next().expect("two ranks");
         let own = Inbox { segment: &segment, index };
         let inbox = Inbox { segment: &peer.segment, index: peer.index as usize };
-        let wire = wire(own, inbox, peer.ringer, CONFIG).expect("inboxes that fit");
+        let wire = wire(own, inbox, peer.ringer, CONFIG, None).expect("inboxes that fit");
         End { wire, _keep: (bell, Some(segment)) }
     })
 }
