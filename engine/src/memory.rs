@@ -78,13 +78,6 @@ impl Memory {
         !(self.input.parts.is_empty() && self.output.parts.is_empty())
     }
 
-    /// Whether the result goes where the input is.
-    #[inline]
-    pub fn is_in_place(&self) -> bool {
-        let first = |segments: &Segments| segments.parts.first().map_or(segments.whole, |(_, span)| *span);
-        first(&self.input) == first(&self.output)
-    }
-
     /// Bytes of a buffer that is one segment.
     #[inline]
     pub fn slice(&self, kind: BufferKind, start: u64, len: usize) -> RawSpan {

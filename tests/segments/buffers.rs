@@ -14,15 +14,19 @@ pub fn call_until_killed() -> i32 {
     let mut output = comm.allocate::<f32>(LONG).expect("little memory");
     let mut gathered = comm.allocate::<f32>(LONG * comm.world()).expect("little memory");
     let mut input = comm.allocate::<f32>(LONG).expect("little memory");
+    let mut shard = comm.allocate::<f32>(LONG).expect("little memory");
     input.fill(1.0);
     job::meet();
     let error = loop {
         let outcome = comm
             .all_reduce_into(&input, &mut output, Op::Sum)
             .and_then(|()| comm.all_gather(&input, &mut gathered))
-            .and_then(|()| comm.broadcast(&mut output, 0));
+            .and_then(|()| comm.reduce_scatter(&gathered, &mut shard, Op::Sum));
         match outcome {
-            Ok(()) => assert!(output.iter().all(|sum| *sum == comm.world() as f32), "wrong data"),
+            Ok(()) => {
+                let is_sum = |sum: &f32| *sum == comm.world() as f32;
+                assert!(output.iter().all(is_sum) && shard.iter().all(is_sum), "wrong data");
+            }
             Err(error) => break error,
         }
     };
@@ -30,7 +34,8 @@ pub fn call_until_killed() -> i32 {
     input.fill(2.0);
     drop(comm);
     output.copy_from_slice(&input);
-    drop((input, output, gathered));
+    gathered.fill(3.0);
+    drop((input, output, gathered, shard));
     job::report(&format!("{error}{}", left_behind()))
 }
 
@@ -64,9 +69,9 @@ pub fn allocate() -> i32 {
         Err(error) => return job::report(&error.to_string()),
     };
     let mut buffer = comm.allocate::<u64>(400_000).expect("little memory");
-    let mut output = comm.allocate::<u64>(400_000).expect("little memory");
+    let mut output = comm.allocate::<u64>(200_000).expect("little memory");
     buffer.fill(comm.rank() as u64 + 1);
-    comm.all_reduce_into(&buffer, &mut output, Op::Sum).expect("all ranks call");
+    comm.reduce_scatter(&buffer, &mut output, Op::Sum).expect("all ranks call");
     assert!(output.iter().all(|value| *value == 3), "wrong data");
     let kind = if buffer.is_shared() { "shared" } else { "ordinary" };
     let has_read = if read_of_peers() > 0 { ", read in place" } else { "" };

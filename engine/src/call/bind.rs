@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hcomm_ops::{Kernel, ReduceOp, last_level_cache_bytes};
-use hcomm_planner::{BufferKind, Node, Plan, Request, Shape, Sink, Source, Span, shape};
+use hcomm_planner::{BufferKind, Collective, Node, Plan, Request, Shape, Sink, Source, Span, shape};
 
 use super::name::fingerprint;
 use super::{Call, CallNode, CallSink, CallSource, Extent, LEAST_SLOT_BYTES, Short, Way};
@@ -15,7 +15,12 @@ const ANSWER_BYTES: usize = 16 << 10;
 
 /// Bytes of the longer buffer from which peers of the same host read what lies in the heap there. Below, the copy stays in the caches and
 /// costs next to nothing.
-const HEAP_BYTES: u64 = 2 << 20;
+const HEAP_BYTES: u64 = 512 << 10;
+
+/// The collectives in which they do: those where a peer folds what it reads and sends nothing back. Where it only copies, the sender's
+/// copy into a slot runs beside the peer's out of it, and taking it away gains no time; in an all_reduce the answer comes back in
+/// the place of what was sent, which a lent message has none of.
+const HEAP_COLLECTIVES: [Collective; 2] = [Collective::ReduceScatter, Collective::Reduce];
 
 /// Results are stored past the caches where a buffer is longer than the last of them, divided by this: an input and an
 /// output each on at least two ranks share it.
@@ -67,7 +72,8 @@ impl Call {
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
         call.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();
         call.lends = !call.plan.buffered && longest >= last_level_cache_bytes();
-        call.lends_heap = !call.plan.buffered && longest >= HEAP_BYTES;
+        let gains = HEAP_COLLECTIVES.contains(&call.request.collective) && longest >= HEAP_BYTES;
+        call.lends_heap = !call.plan.buffered && gains;
         Ok(call)
     }
 

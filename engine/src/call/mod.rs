@@ -16,7 +16,6 @@ use hcomm_transports::{AnyWire, Wire};
 
 use self::name::describe;
 pub use self::short::{FEW, Short, ShortEnd, ShortNode, ShortOperand, ShortPlace, ShortWay};
-use crate::memory::Memory;
 
 /// The chunks of one span: byte ranges of its buffer, side by side in the message.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +135,7 @@ pub struct Call {
     /// Whether peers of the same process may read what is sent where it lies. Memory that a peer has read is slow to write
     /// again while caches hold it, so only what is too long for them is lent.
     pub lends: bool,
-    /// Whether peers of the same host may read what lies in this rank's heap there: from a size on from which that is no slower.
+    /// Whether peers of the same host may read what lies in this rank's heap there: where that is faster than copying it on the way.
     pub lends_heap: bool,
     /// Whether results are so long that they are stored past the caches.
     pub streams: bool,
@@ -175,15 +174,10 @@ impl Call {
         self.outline = (is_even && self.request.algorithm.is_none()).then_some(outline);
     }
 
-    /// Whether what goes over a wire may be read by the peer where it lies. An all_reduce in place writes over what it has just lent,
-    /// which is slower than a copy.
+    /// Whether what goes over a wire may be read by the peer where it lies.
     #[inline]
-    pub fn may_lend(&self, wire: &AnyWire, memory: &Memory) -> bool {
-        if !(self.lends || self.lends_heap) {
-            return false;
-        }
-        let rewrites = || self.request.collective == Collective::AllReduce && memory.is_in_place();
-        if wire.lends_heap() { self.lends_heap && !rewrites() } else { self.lends }
+    pub fn may_lend(&self, wire: &AnyWire) -> bool {
+        (self.lends || self.lends_heap) && if wire.lends_heap() { self.lends_heap } else { self.lends }
     }
 
     /// The call in words, such as `all_reduce(f32, sum, 1024)`.

@@ -97,7 +97,7 @@ impl Hands<'_> {
     ) -> bool {
         let key = self.key(channel);
         let Some(wire) = &mut self.wires[peer] else { return false };
-        match wire.send_from(key, pieces, self.call.may_lend(wire, self.memory)) {
+        match wire.send_from(key, pieces, self.call.may_lend(wire)) {
             Sent::Done => true,
             Sent::Lent(ticket) => {
                 self.unsettled.lent.push(Lent { node, tile, peer, ticket });

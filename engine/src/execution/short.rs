@@ -51,7 +51,7 @@ impl Hands<'_> {
         let (peer, key) = (end.peer as Rank, self.key(end.channel));
         let piece = self.memory.slice(buffer, start, node.bytes);
         let wire = self.wires[peer].as_mut()?;
-        match wire.send_from(key, &[piece], self.call.may_lend(wire, self.memory)) {
+        match wire.send_from(key, &[piece], self.call.may_lend(wire)) {
             Sent::Done => {}
             Sent::Lent(ticket) => self.unsettled.lent.push(Lent { node: id, tile: 0, peer, ticket }),
             Sent::Full => return Some(Attempt::Waits),

@@ -5,10 +5,10 @@ use hcomm_engine::{Communicator, Error};
 use hcomm_ops::{DType, ReduceOp, StableBuffer};
 use hcomm_transports::shm::Allocated;
 
-use crate::common::{OVER, Over, data, on_all, within};
+use crate::common::{OVER, Over, data, element, on_all, within};
 
-/// Elements of i64: from nothing; those from 262,144 on are lent over shared memory.
-const COUNTS: [usize; 5] = [0, 1, 1000, 262_143, 300_001];
+/// Elements of i64: from nothing; those from 65,536 on are lent over shared memory where a peer folds them.
+const COUNTS: [usize; 5] = [0, 1, 1000, 65_535, 300_001];
 
 fn allocated(comm: &Communicator, elements: &[i64]) -> Allocated<i64> {
     let mut buffer = comm.allocate(elements.len()).unwrap();
@@ -59,6 +59,7 @@ fn check(comm: &Communicator, count: usize, over: Over) {
     comm.all_gather_in_place(&mut gathered).unwrap();
     assert!(gathered[..] == inputs.concat(), "all_gather in place: {what}");
     check_all_to_all(comm, count, &what);
+    check_folds(comm, count, &what);
     check_async(comm, input, &sum, &what);
 }
 
@@ -72,6 +73,27 @@ fn check_all_to_all(comm: &Communicator, count: usize, what: &str) {
     assert!(output[..] == expected, "all_to_all apart: {what}");
     comm.all_to_all_in_place(&mut input).unwrap();
     assert!(input[..] == expected, "all_to_all in place: {what}");
+}
+
+/// The collectives whose messages are lent.
+fn check_folds(comm: &Communicator, count: usize, what: &str) {
+    let (rank, world) = (comm.rank(), comm.world());
+    let sum: Vec<i64> = (0..world * count).map(|i| (0..world).map(|rank| element(rank, i)).sum()).collect();
+    let mut input = allocated(comm, &data(rank, world * count));
+    let mut shard = allocated(comm, &vec![-77; count]);
+    for _ in 0..2 {
+        comm.reduce_scatter(&input, &mut shard, ReduceOp::Sum).unwrap();
+        assert!(shard[..] == sum[rank * count..][..count], "reduce_scatter apart: {what}");
+        assert!(input[..] == data(rank, world * count), "the input is as it was: {what}");
+    }
+    comm.reduce_scatter_in_place(&mut input, ReduceOp::Sum).unwrap();
+    assert!(
+        input[rank * count..][..count] == sum[rank * count..][..count],
+        "reduce_scatter in place: {what}"
+    );
+    input.copy_from_slice(&data(rank, world * count));
+    comm.reduce(&mut input, ReduceOp::Sum, 0).unwrap();
+    assert!(rank != 0 || input[..] == sum, "reduce: {what}");
 }
 
 /// A future takes the buffer and gives it back; what is written into it afterwards reaches nobody.
