@@ -10,7 +10,8 @@ use crate::error::Error;
 
 impl Communicator {
     /// A buffer of `len` zeros for calls of this communicator. Long messages from it to ranks of the same host are read where they lie, where
-    /// those from other memory are copied on the way; results are the same. In all other ways it is a `[T]` and may be used as one.
+    /// those from other memory are copied on the way: in reduce_scatter and reduce of 512 KiB and more, where that saves time. Results are the
+    /// same, and in all other ways it is a `[T]` and may be used as one.
     ///
     /// The call is this rank's alone: others need not make it. Where no rank shares memory with this one (a world of one, threads of
     /// one process, ranks joined by TCP, or a host that allows no such memory, which `hcomm doctor` tells), the buffer is in
