@@ -56,6 +56,7 @@ impl Call {
             short: None,
             running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
             outline: None,
+            longest_message: 0,
             trips: 0,
             request,
             plan,
@@ -68,6 +69,7 @@ impl Call {
             return Err(unfit(&plan, 0, "an element of every chunk of its messages does not fit a slot"));
         }
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
+        call.longest_message = call.nodes.iter().map(|node| node.bytes).max().unwrap_or(0);
         call.short = Short::of(&call);
         let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
         call.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();

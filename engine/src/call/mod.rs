@@ -161,6 +161,8 @@ pub struct Call {
     pub running: usize,
     /// What it takes to make it again, where the plan is the planner's own choice and the counts are even.
     pub outline: Option<Outline>,
+    /// Bytes of the longest message, or span, of one tile.
+    pub longest_message: usize,
     /// Tiles that every lane runs: those of the node that has most. The others skip the tiles that they do not have.
     pub trips: u32,
 }

@@ -69,8 +69,10 @@ pub(crate) struct Limits {
 /// Executions kept after they have ended.
 const MAX_SPARE: usize = 8;
 
-/// Rounds of tiles between two looks at the inbox and the control plane.
+/// Rounds of tiles between two looks at the inbox and the control plane, and bytes of the longest message of each: an urgent
+/// call that has just been submitted waits for no more than these.
 const TILES_PER_ROUND: usize = 32;
+const BYTES_PER_ROUND: usize = 128 << 10;
 
 /// See the module's text.
 pub(crate) struct Core {
@@ -201,10 +203,13 @@ impl Core {
         moved |= self.run_locals();
         moved |= self.p2p.advance(&mut self.endpoint.wires, &self.peers);
         self.sort();
-        let (mut at, mut tiles) = (0, 0);
-        while at < self.running.len() && tiles < TILES_PER_ROUND {
-            if self.advance(self.running[at]) {
+        let (mut at, mut tiles, mut bytes) = (0, 0, 0);
+        while at < self.running.len() && tiles < TILES_PER_ROUND && bytes < BYTES_PER_ROUND {
+            let key = self.running[at];
+            let longest = self.entries[key].execution.call().longest_message;
+            if self.advance(key) {
                 (moved, tiles, at) = (true, tiles + 1, 0);
+                bytes += longest;
             } else {
                 at += 1;
             }
