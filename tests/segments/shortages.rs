@@ -6,7 +6,8 @@ use super::group::Group;
 use super::*;
 
 /// Segments of about 140 MB, beside which the rest of a rank is small.
-const LARGE: [(&str, &str); 2] = [("HCOMM_BUFFER_SIZE", "1GiB"), ("HCOMM_TILE_BYTES", "1MiB")];
+const LARGE: [(&str, &str); 3] =
+    [("HCOMM_BUFFER_SIZE", "1GiB"), ("HCOMM_TILE_BYTES", "1MiB"), ("HCOMM_DEPTH", "4")];
 
 #[test]
 fn a_control_group_that_is_too_small_is_an_error_of_all_ranks_and_nobody_is_killed() {
