@@ -6,6 +6,7 @@
 mod clock;
 mod hop;
 mod kernels;
+mod overlap;
 mod place;
 mod plans;
 mod table;
@@ -26,6 +27,7 @@ const PARTS: &[Part] = &[
     Part { name: "plans", run: plans::run },
     Part { name: "hop", run: hop::run },
     Part { name: "wakeup", run: wakeup::run },
+    Part { name: "overlap", run: overlap::run },
 ];
 
 fn main() -> ExitCode {

@@ -209,15 +209,15 @@ fn a_trace_beside_its_prediction() {
     let (trace, page) = (folder.join("trace.json"), folder.join("plan.html"));
     let (trace, file) = (trace.to_str().expect("a plain path"), page.to_str().expect("a plain path"));
     let call = ["all_reduce", "-n", "3", "--algorithm", "ring"];
-    let bench = ["--transport", "inproc", "--sizes", "300KB", "--iters", "2", "--trace", trace];
+    let bench = ["--transport", "inproc", "--sizes", "600KB", "--iters", "2", "--trace", trace];
     hcomm(&[&["bench"], &call[..], &bench].concat());
-    hcomm(&[&["plan"], &call[..], &["--bytes", "300KB", "--html", file, "--trace", trace]].concat());
+    hcomm(&[&["plan"], &call[..], &["--bytes", "600KB", "--html", file, "--trace", trace]].concat());
     let dom = browse(&folder, &page, &["--dump-dom"]);
     assert_eq!(said(&dom, "error"), None);
     assert_eq!(said(&dom, "drawn").as_deref(), Some("18 nodes"));
     let runs = said(&dom, "runs").expect("the page says how many");
     let runs: Vec<usize> = runs.split(' ').map(|count| count.parse().expect("a number")).collect();
-    assert!(runs[0] >= 18 && runs[1] == 36, "{runs:?}: measured and predicted, of two tiles of 64 KiB");
+    assert!(runs[0] >= 18 && runs[1] == 36, "{runs:?}: measured and predicted, of two tiles of 128 KiB");
     assert!(dom.contains("measured: ") && dom.contains("same scale"));
     let shot = shot_bytes(&folder, &page, "plan.png");
     assert!(shot > 20_000, "a picture of {shot} bytes");

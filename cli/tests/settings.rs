@@ -24,7 +24,7 @@ fn every_setting_is_listed_with_its_value_here() {
         );
         assert!(text.contains(reason), "{name}");
     }
-    assert!(text.contains("HCOMM_DEPTH=8  (usually 4)"), "{text}");
+    assert!(text.contains("HCOMM_DEPTH=8  (usually 2)"), "{text}");
 }
 
 #[test]

@@ -71,12 +71,18 @@ impl Call {
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
         call.longest_message = call.nodes.iter().map(|node| node.bytes).max().unwrap_or(0);
         call.short = Short::of(&call);
-        let longest = call.input_bytes.max(call.output_bytes).unwrap_or(0);
-        call.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();
-        call.lends = !call.plan.buffered && longest >= last_level_cache_bytes();
-        let gains = HEAP_COLLECTIVES.contains(&call.request.collective) && longest >= HEAP_BYTES;
-        call.lends_heap = !call.plan.buffered && gains;
+        call.choose_memory();
         Ok(call)
+    }
+
+    /// Whether results go past the caches, and what may be read where it lies: a matter of how long the buffers are.
+    fn choose_memory(&mut self) {
+        let longest = self.input_bytes.max(self.output_bytes).unwrap_or(0);
+        let copies_only = self.plan.buffered;
+        self.streams = longest.saturating_mul(STREAM_FACTOR) > last_level_cache_bytes();
+        self.lends = !copies_only && longest >= last_level_cache_bytes();
+        let gains = HEAP_COLLECTIVES.contains(&self.request.collective) && longest >= HEAP_BYTES;
+        self.lends_heap = !copies_only && gains;
     }
 
     fn bind_node(&mut self, plan: &Plan, node: &Node, layout: &Layout) -> Result<(), &'static str> {
