@@ -174,6 +174,7 @@ pub struct Algorithm {
 pub static ALGORITHMS: &[Algorithm] = &[
     one_shot::ALGORITHM,
     two_shot::ALGORITHM,
+    tree::ALGORITHM,
     direct::ALGORITHM,
     pairwise::ALGORITHM,
     dissemination::ALGORITHM,
@@ -184,7 +185,6 @@ pub static ALGORITHMS: &[Algorithm] = &[
     double_tree::ALGORITHM,
     swing::ALGORITHM,
     scatter_all_gather::ALGORITHM,
-    tree::ALGORITHM,
     neighbour_exchange::ALGORITHM,
     bruck::ALGORITHM,
     pat::ALGORITHM,

@@ -309,6 +309,19 @@ fn fixed_tiles_are_left_alone() {
 }
 
 /// Worked out by hand; every machine comes to exactly this.
+/// Where each rank has a processor the fewest steps win, where they share some the tree whose root leaves first.
+#[test]
+fn a_barrier_on_shared_processors_goes_by_the_tree() {
+    for (topology, expected) in
+        [(Topology::single_host(4), "direct"), (Topology::single_host(4).with_crowd(4, 2), "tree")]
+    {
+        let planner = crate::Planner::with(topology, &Basis::default()).expect("no pins");
+        let request = Request::new(Collective::Barrier, DType::F32, ReduceOp::Sum, 0);
+        let chosen = planner.candidate(&request).expect("a barrier has plans");
+        assert_eq!(chosen.algorithm.name, expected);
+    }
+}
+
 #[test]
 fn a_ring_over_eight_hosts_is_predicted() {
     let topology = Topology::hosts(8, 1);
