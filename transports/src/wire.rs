@@ -153,12 +153,7 @@ pub trait Wire {
     where
         Self: Sized,
     {
-        let arrival = self.poll(key, bytes);
-        if let Arrival::Here(span) = arrival {
-            read(span);
-            self.release(key.port);
-        }
-        arrival
+        poll_and_release(self, key, bytes, read)
     }
 
     /// Whether the message shown on port `from` can go back as the next message of `port`: [`Wire::pass_back`] will then succeed,
@@ -203,4 +198,20 @@ pub trait Wire {
     /// Ends all use of the operation's memory: lent spans are called back (or copied), posted spans forgotten. Returns false
     /// while the peer is in the middle of reading one; ask again.
     fn revoke(&mut self, operation: u32) -> bool;
+}
+
+/// [`Wire::take`] in its usual steps.
+#[inline]
+pub(crate) fn poll_and_release(
+    wire: &mut impl Wire,
+    key: Key,
+    bytes: usize,
+    read: impl FnOnce(RawSpan),
+) -> Arrival {
+    let arrival = wire.poll(key, bytes);
+    if let Arrival::Here(span) = arrival {
+        read(span);
+        wire.release(key.port);
+    }
+    arrival
 }

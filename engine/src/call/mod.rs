@@ -243,8 +243,5 @@ impl Call {
     }
 }
 
-/// The usual slot: what stays in the nearer caches with a few of its like.
-pub(crate) const USUAL_TILE_BYTES: u64 = 128 << 10;
-
 /// What every slot holds, however small the staging: a point-to-point header, and a 16-byte element of each of up to 256 chunks.
 pub(crate) const LEAST_SLOT_BYTES: usize = 4096;

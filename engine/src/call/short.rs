@@ -26,7 +26,7 @@ pub struct ShortNode {
     pub dep_bits: u64,
     /// Bytes of its message, and of every span.
     pub bytes: usize,
-    /// Of a fold of several messages, the first that it waits for.
+    /// Of a [`ShortWay::Fold`], the first message that it waits for.
     pub awaits: Option<ShortEnd>,
     /// How it is carried out.
     pub way: ShortWay,

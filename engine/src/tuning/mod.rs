@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hcomm_planner::choose::tuning::{LONGEST_BYTES, Machine};
-use hcomm_planner::choose::{Basis, LinkKind, Tuning, TuningError};
+use hcomm_planner::choose::{Basis, LinkKind, Tuning, TuningError, USUAL_SLOT_BYTES};
 
 pub use machine::this_machine;
 
-use crate::call::{LEAST_SLOT_BYTES, USUAL_TILE_BYTES};
+use crate::call::LEAST_SLOT_BYTES;
 use crate::domain::p2p;
 use crate::file::read_text;
 use crate::settings::{Settings, TuningChoice};
@@ -145,7 +145,7 @@ pub(crate) const WIRE_PORTS: u16 = p2p::PORT + 1;
 pub fn slot_bytes(settings: &Settings, peers: usize) -> usize {
     let slots = peers.max(1) as u64 * u64::from(WIRE_PORTS) * u64::from(settings.depth);
     let wanted = match settings.tile_bytes.0 {
-        0 => USUAL_TILE_BYTES,
+        0 => USUAL_SLOT_BYTES,
         bytes => bytes,
     };
     let fits = (settings.buffer_size.0 / slots).clamp(LEAST_SLOT_BYTES as u64, 1 << 30);

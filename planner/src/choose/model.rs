@@ -9,8 +9,8 @@ use crate::topology::Topology;
 /// Lengths of tiles to choose among, where they are shorter than the slots.
 const TILES: [u64; 4] = [1 << 20, 256 << 10, 64 << 10, 16 << 10];
 
-/// What the slots hold unless a communicator says otherwise.
-pub const USUAL_SLOT_BYTES: u64 = 64 << 10;
+/// What the slots hold unless a communicator says otherwise: as much as stays in the nearer caches with a few of its like.
+pub const USUAL_SLOT_BYTES: u64 = 128 << 10;
 
 /// See the module. Equal on all ranks.
 #[derive(Clone, Debug)]

@@ -330,6 +330,6 @@ fn a_ring_over_eight_hosts_is_predicted() {
     let contender = choice.model().contender(ring, &call(Collective::AllReduce, &topology));
     // Each of the 8 chunks is cut into two tiles.
     let waiting = 14.0 * 20_000.0 + 2.0 * 14.0 * 3_000.0 + 14.0 * 5_000.0;
-    let moving = 14.0 / 8.0 * 1e6 * 0.5 + 7.0 / 8.0 * 1e6 * 0.02;
-    assert_eq!(contender.predict(1_000_000).time_ns(), waiting + moving);
+    let moving = 14.0 / 8.0 * 2e6 * 0.5 + 7.0 / 8.0 * 2e6 * 0.02;
+    assert_eq!(contender.predict(2_000_000).time_ns(), waiting + moving);
 }

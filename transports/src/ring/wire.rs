@@ -10,6 +10,7 @@ use super::sender::{Sender, Slot};
 use super::stock::Stock;
 use super::{Impossible, Lending, Region, region};
 use crate::mapping::Mapping;
+use crate::wire::poll_and_release;
 use crate::{Arrival, Key, Lost, Ringer, Room, Sent, Ticket, Wire, WireConfig};
 
 /// One end of a wire over memory that both ends reach.
@@ -289,12 +290,7 @@ impl Wire for RingWire {
             self.ringer.ring();
             return Arrival::Here(payload);
         }
-        let arrival = self.poll(key, bytes);
-        if let Arrival::Here(span) = arrival {
-            read(span);
-            self.release(key.port);
-        }
-        arrival
+        poll_and_release(self, key, bytes, read)
     }
 
     #[inline]
