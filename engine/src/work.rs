@@ -78,6 +78,13 @@ impl<B: Buffers + 'static> Work<B> {
         self
     }
 
+    /// Waits for it for no longer than about `limit`, driving the communicator meanwhile (or asleep while another thread
+    /// drives). Returns whether it has ended, well or not; where it has not, it goes on in the background. A limit of zero
+    /// makes one round of progress.
+    pub fn wait_at_most(&self, limit: Duration) -> bool {
+        self.0.wait_at_most(limit)
+    }
+
     /// Waits for it, driving the communicator meanwhile.
     ///
     /// # Errors
@@ -122,6 +129,14 @@ impl<B: Buffers> Pending<B> {
         match &self.state {
             State::Refused(refused) => Ticket(Arc::new(Operation::refused(refused))),
             State::Running { operation, .. } => Ticket(operation.clone()),
+        }
+    }
+
+    /// Waits for a limited time; whether it has ended.
+    pub fn wait_at_most(&self, limit: Duration) -> bool {
+        match &self.state {
+            State::Refused(_) => true,
+            State::Running { domain, operation, .. } => domain.wait_at_most(operation, limit),
         }
     }
 

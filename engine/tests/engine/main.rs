@@ -4,6 +4,7 @@ mod allocated;
 mod choice;
 mod common;
 mod deterministic;
+mod ends;
 mod failures;
 mod imported;
 mod large;
