@@ -1,6 +1,7 @@
-//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, its waker, its urgency.
+//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, who is told of it, its urgency.
 
 use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -37,7 +38,12 @@ struct Ending {
     followers: Vec<Ringer>,
     /// Buffers of a `Work` that was dropped: freed when the operation ends.
     orphan: Option<Box<dyn Any + Send>>,
+    /// What runs when it has ended, in order.
+    calls: Vec<EndCall>,
 }
+
+/// What a user asked to be run at the end.
+type EndCall = Box<dyn FnOnce() + Send>;
 
 impl std::fmt::Debug for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -64,10 +70,11 @@ impl Operation {
 
     /// Makes one that has ended a new one, for its allocation.
     pub fn renew(&mut self) {
-        let Ending { outcome, waker, followers, orphan } =
+        let Ending { outcome, waker, followers, orphan, calls } =
             self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
         (*outcome, *waker, *orphan) = (None, None, None);
         followers.clear();
+        calls.clear();
         *self.state.get_mut() = RUNNING;
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
@@ -84,22 +91,36 @@ impl Operation {
         }
     }
 
-    /// Ends it: frees orphaned buffers and wakes who awaits it.
+    /// Ends it: frees orphaned buffers, wakes who awaits it and runs what was left to be run.
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
         tracing::trace!(failed = outcome.is_err(), "operation ended");
-        let (waker, followers, orphan) = {
+        let (waker, followers, orphan, calls) = {
             let mut ending = self.ending();
             let state = if outcome.is_ok() { WELL } else { FAILED };
             ending.outcome = Some(outcome);
             self.state.store(state, Ordering::Release);
-            (ending.waker.take(), std::mem::take(&mut ending.followers), ending.orphan.take())
+            let lists = (std::mem::take(&mut ending.followers), std::mem::take(&mut ending.calls));
+            (ending.waker.take(), lists.0, ending.orphan.take(), lists.1)
         };
         followers.iter().for_each(Ringer::ring);
         drop(orphan);
         if let Some(waker) = waker {
             waker.wake();
         }
+        calls.into_iter().for_each(run_caught);
+    }
+
+    /// Has `call` run when it ends, or at once where it has ended. Returns whether it is still to be run.
+    pub fn notify(&self, call: EndCall) -> bool {
+        let mut ending = self.ending();
+        if ending.outcome.is_none() {
+            ending.calls.push(call);
+            return true;
+        }
+        drop(ending);
+        call();
+        false
     }
 
     /// Registers who to wake. Returns false where the operation is done already.
@@ -161,5 +182,13 @@ impl Operation {
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs a user's call on the driving thread, which must go on whatever becomes of it.
+#[cold]
+fn run_caught(call: EndCall) {
+    if std::panic::catch_unwind(AssertUnwindSafe(call)).is_err() {
+        tracing::error!("a call at the end of an operation panicked");
     }
 }

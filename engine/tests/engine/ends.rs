@@ -1,10 +1,13 @@
 //! How an operation's end is learnt without giving its `Work` up: waits of limited time, calls that run at the end, errors by reference.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hcomm_engine::Communicator;
 use hcomm_engine::settings::Settings;
+use hcomm_engine::{Communicator, Error, Failure};
 use hcomm_ops::ReduceOp;
 
 use crate::common::{OVER, connected, data, on_all, sum, within, world};
@@ -111,6 +114,103 @@ fn a_refused_call_has_ended() {
     let comm = Communicator::alone();
     let work = comm.broadcast_async(vec![1_i64], 7);
     assert!(work.wait_at_most(LONG));
+    let error = work.error().expect("there is no rank 7");
+    assert!(error.to_string().contains("rank 7"), "{error}");
+    let (told, heard) = channel();
+    work.notify(move || told.send(std::thread::current().id()).expect("awaited"));
+    assert_eq!(heard.try_recv(), Ok(std::thread::current().id()));
+    work.set_priority(3);
     let failed = work.wait().expect_err("there is no rank 7");
     assert_eq!(failed.buffer, [1]);
+}
+
+#[test]
+fn calls_run_once_each_in_order_when_the_operation_has_ended() {
+    for over in OVER {
+        within(30, move || {
+            on_all(over.world(2), |comm| {
+                let rank = comm.rank();
+                if rank == 1 {
+                    sleep(Duration::from_millis(100));
+                }
+                let work = Arc::new(comm.all_reduce_async(data(rank, 30_000), ReduceOp::Sum));
+                let (told, heard) = channel();
+                for call in 0..3 {
+                    let (told, seen) = (told.clone(), Arc::downgrade(&work));
+                    let is_done = move || seen.upgrade().is_some_and(|work| work.is_done());
+                    work.notify(move || told.send((call, is_done())).expect("awaited"));
+                }
+                // Nobody waits for the operation: the background driver ends it.
+                let calls: Vec<_> = (0..3).map(|_| heard.recv().expect("all are run")).collect();
+                assert_eq!(calls, [(0, true), (1, true), (2, true)]);
+                drop(told);
+                assert!(heard.recv().is_err(), "none runs twice");
+                assert!(work.error().is_none(), "it went well");
+                comm.barrier().expect("both");
+            })
+        });
+    }
+}
+
+#[test]
+fn a_call_outlives_its_work_and_hears_of_a_failure_too() {
+    within(20, || {
+        on_all(world(2), |comm| {
+            if comm.rank() == 1 {
+                sleep(Duration::from_millis(50));
+                comm.abort("a test");
+                return;
+            }
+            let kept = comm.barrier_async();
+            assert!(kept.error().is_none(), "it runs");
+            let dropped = comm.barrier_async();
+            let (told, heard) = channel();
+            dropped.notify(move || told.send(()).expect("awaited"));
+            drop(dropped);
+            heard.recv_timeout(Duration::from_secs(10)).expect("the call runs");
+            assert!(kept.wait_at_most(LONG));
+            let error = kept.error().expect("rank 1 gave up");
+            assert!(matches!(error, Error::Failed(Failure::Aborted { rank: 1, .. })), "{error}");
+        });
+    });
+}
+
+#[test]
+fn a_call_that_panics_harms_nobody() {
+    within(20, || {
+        on_all(world(2), |comm| {
+            let rank = comm.rank();
+            if rank == 1 {
+                sleep(Duration::from_millis(50));
+            }
+            let work = comm.all_reduce_async(data(rank, 10), ReduceOp::Sum);
+            let ran = Arc::new(AtomicUsize::new(0));
+            let counted = ran.clone();
+            if rank == 0 {
+                work.notify(|| panic!("a test's own"));
+            }
+            work.notify(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            });
+            assert!(work.wait().expect("the operation went well") == sum(2, 10));
+            while ran.load(Ordering::SeqCst) == 0 {
+                sleep(Duration::from_millis(1));
+            }
+            comm.barrier().expect("the communicator goes on");
+            comm.close().expect("closes well");
+        });
+    });
+}
+
+#[test]
+fn priorities_are_set_by_reference() {
+    within(20, || {
+        on_all(world(2), |comm| {
+            let rank = comm.rank();
+            let works: Vec<_> =
+                (0..5).map(|_| comm.all_reduce_async(data(rank, 20_000), ReduceOp::Sum)).collect();
+            works.iter().zip(0..).for_each(|(work, priority)| work.set_priority(priority));
+            works.into_iter().for_each(|work| assert!(work.wait().expect("both") == sum(2, 20_000)));
+        });
+    });
 }
