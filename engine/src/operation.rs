@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use hcomm_ops::Rank;
+use hcomm_ops::buffer::Landing;
 use hcomm_transports::Ringer;
 
 use crate::error::{Failure, Refused};
@@ -40,6 +42,15 @@ struct Ending {
     orphan: Option<Box<dyn Any + Send>>,
     /// What runs when it has ended, in order.
     calls: Vec<EndCall>,
+    /// What runs before it ends well.
+    landings: Option<Box<Landings>>,
+}
+
+/// What is still to be done with the outputs of an operation before it has ended well.
+struct Landings {
+    /// The rank that does it, for the failure.
+    rank: Rank,
+    list: Vec<Landing>,
 }
 
 /// What a user asked to be run at the end.
@@ -64,15 +75,23 @@ impl Operation {
         Operation { span: Some(span), ..self }
     }
 
+    /// The operation with what is to be done with its outputs, on this rank, before it ends well.
+    pub fn landing(self, rank: Rank, list: Vec<Landing>) -> Self {
+        if !list.is_empty() {
+            self.ending().landings = Some(Box::new(Landings { rank, list }));
+        }
+        self
+    }
+
     pub fn is_done(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
     }
 
     /// Makes one that has ended a new one, for its allocation.
     pub fn renew(&mut self) {
-        let Ending { outcome, waker, followers, orphan, calls } =
+        let Ending { outcome, waker, followers, orphan, calls, landings } =
             self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (*outcome, *waker, *orphan) = (None, None, None);
+        (*outcome, *waker, *orphan, *landings) = (None, None, None, None);
         followers.clear();
         calls.clear();
         *self.state.get_mut() = RUNNING;
@@ -91,12 +110,28 @@ impl Operation {
         }
     }
 
-    /// Ends it: frees orphaned buffers, wakes who awaits it and runs what was left to be run.
+    /// Does what is still to be done with its outputs, if that has not been done.
+    pub fn land(&self) -> Result<(), Failure> {
+        let landings = self.ending().landings.take();
+        landings.map_or(Ok(()), |landings| landings.run())
+    }
+
+    /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
+    /// be run.
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
         tracing::trace!(failed = outcome.is_err(), "operation ended");
         let (waker, followers, orphan, calls) = {
             let mut ending = self.ending();
+            let outcome = match ending.landings.take() {
+                None => outcome,
+                Some(landings) => {
+                    drop(ending);
+                    let outcome = outcome.and_then(|()| landings.run());
+                    ending = self.ending();
+                    outcome
+                }
+            };
             let state = if outcome.is_ok() { WELL } else { FAILED };
             ending.outcome = Some(outcome);
             self.state.store(state, Ordering::Release);
@@ -182,6 +217,16 @@ impl Operation {
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Landings {
+    #[cold]
+    fn run(self) -> Result<(), Failure> {
+        let Landings { rank, list } = self;
+        let run = AssertUnwindSafe(|| list.into_iter().for_each(|landing| landing()));
+        std::panic::catch_unwind(run)
+            .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
     }
 }
 

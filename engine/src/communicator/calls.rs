@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hcomm_ops::buffer::Landing;
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
 use hcomm_planner::verify::check_slice;
@@ -28,17 +29,18 @@ pub(crate) struct Ask {
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        match self.run_again(ask, &mut buffers) {
+        let landings = buffers.landings(self.binding(ask.collective, ask.root));
+        match self.run_again(ask, &mut buffers, &landings) {
             Some(Ok(())) => return Ok(()),
             Some(Err(failure)) => return Err(Error::Failed(*failure)),
             None => {}
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() => {
+            Ok((call, spans)) if self.options.is_usual() && landings.is_empty() => {
                 let _span = self.span(&call).entered();
                 self.inner.domain.run(&call, &spans).map_err(Error::Failed)
             }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landings).wait() {
                 Ok(_) => Ok(()),
                 Err(failed) => Err(failed.error),
             },
@@ -52,32 +54,54 @@ impl Communicator {
     /// Makes one of the last calls once more, with the same or other buffers of the same length: nothing of it has to be looked
     /// up or checked again.
     #[inline]
-    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Box<Failure>>> {
-        let (outline, spans) = self.outline(ask, buffers)?;
+    fn run_again<B: Buffers>(
+        &self,
+        ask: &Ask,
+        buffers: &mut B,
+        landings: &[Landing],
+    ) -> Option<Result<(), Box<Failure>>> {
+        let (outline, spans) = self.outline(ask, buffers, landings)?;
         self.inner.domain.run_again(&outline, &spans)
     }
 
     /// The same without waiting.
     #[inline]
-    fn start_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Arc<Operation>, u64)> {
-        let (outline, spans) = self.outline(ask, buffers).filter(|_| buffers.claims().is_empty())?;
+    fn start_again<B: Buffers>(
+        &self,
+        ask: &Ask,
+        buffers: &mut B,
+        landings: &[Landing],
+    ) -> Option<(Arc<Operation>, u64)> {
+        let (outline, spans) =
+            self.outline(ask, buffers, landings).filter(|_| buffers.claims().is_empty())?;
         self.inner.domain.start_again(&outline, &spans)
     }
 
     /// What it takes to make a call again, and its buffers' bytes; nothing where more has to be looked at.
     #[inline]
-    fn outline<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Outline, Spans)> {
+    fn outline<B: Buffers>(
+        &self,
+        ask: &Ask,
+        buffers: &mut B,
+        landings: &[Landing],
+    ) -> Option<(Outline, Spans)> {
         let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();
         // Whoever traces gets a span, which is opened where the call has been looked up.
-        if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
+        if !is_usual || !landings.is_empty() || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
-        let Inner { rank, world, .. } = &*self.inner;
         let Ask { collective, op, root, .. } = *ask;
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
-        let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
+        let spans = buffers.spans(self.binding(collective, root)).ok()?;
         let deterministic = self.is_deterministic(collective);
         Some((Outline { collective, dtype, op, root, deterministic }, spans))
+    }
+
+    /// What buffers need to know of a call on this rank.
+    #[inline]
+    pub(super) fn binding(&self, collective: Collective, root: Rank) -> Binding {
+        let Inner { rank, world, .. } = &*self.inner;
+        Binding { collective, rank: *rank, world: *world, root }
     }
 
     /// Whether a call through this handle is to be folded in rank order.
@@ -100,11 +124,12 @@ impl Communicator {
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        if let Some((operation, number)) = self.start_again(ask, &mut buffers) {
+        let landings = buffers.landings(self.binding(ask.collective, ask.root));
+        if let Some((operation, number)) = self.start_again(ask, &mut buffers, &landings) {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers),
+            Ok((call, spans)) => self.launch(&call, &spans, buffers, landings),
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Pending::refused(refused, buffers)
@@ -112,8 +137,15 @@ impl Communicator {
         }
     }
 
-    pub(super) fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
-        let operation = Arc::new(self.options.operation().within(self.span(call)));
+    pub(super) fn launch<B: Buffers>(
+        &self,
+        call: &Arc<Call>,
+        spans: &Spans,
+        buffers: B,
+        landings: Vec<Landing>,
+    ) -> Pending<B> {
+        let operation = self.options.operation().within(self.span(call));
+        let operation = Arc::new(operation.landing(self.inner.rank, landings));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);

@@ -7,6 +7,7 @@ mod deterministic;
 mod ends;
 mod failures;
 mod imported;
+mod landings;
 mod large;
 mod messages;
 mod mismatch;
