@@ -290,9 +290,7 @@ fn own_block(whole: RawSpan, size: usize, binding: Binding) -> RawSpan {
 /// What is to be done with an output once the call has ended well; nothing where the call writes none at this rank.
 #[inline]
 fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Vec<Landing> {
+    let Some(landing) = output.landing() else { return Vec::new() };
     let only_at_root = matches!(binding.collective, Collective::Reduce | Collective::Gather);
-    if only_at_root && binding.rank != binding.root {
-        return Vec::new();
-    }
-    output.landing().map_or_else(Vec::new, |landing| vec![landing])
+    if only_at_root && binding.rank != binding.root { Vec::new() } else { vec![landing] }
 }

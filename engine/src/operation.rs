@@ -36,14 +36,21 @@ const FAILED: u8 = 2;
 struct Ending {
     outcome: Option<Result<(), Failure>>,
     waker: Option<Waker>,
-    /// Drivers of operations that come after this one.
-    followers: Vec<Ringer>,
     /// Buffers of a `Work` that was dropped: freed when the operation ends.
     orphan: Option<Box<dyn Any + Send>>,
+    /// What most operations do without.
+    rest: Option<Box<Rest>>,
+}
+
+/// What else there is to do at the end.
+#[derive(Default)]
+struct Rest {
+    /// What runs before it ends well.
+    landings: Option<Landings>,
+    /// Drivers of operations that come after this one.
+    followers: Vec<Ringer>,
     /// What runs when it has ended, in order.
     calls: Vec<EndCall>,
-    /// What runs before it ends well.
-    landings: Option<Box<Landings>>,
 }
 
 /// What is still to be done with the outputs of an operation before it has ended well.
@@ -78,7 +85,7 @@ impl Operation {
     /// The operation with what is to be done with its outputs, on this rank, before it ends well.
     pub fn landing(self, rank: Rank, list: Vec<Landing>) -> Self {
         if !list.is_empty() {
-            self.ending().landings = Some(Box::new(Landings { rank, list }));
+            self.ending().rest().landings = Some(Landings { rank, list });
         }
         self
     }
@@ -89,11 +96,7 @@ impl Operation {
 
     /// Makes one that has ended a new one, for its allocation.
     pub fn renew(&mut self) {
-        let Ending { outcome, waker, followers, orphan, calls, landings } =
-            self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (*outcome, *waker, *orphan, *landings) = (None, None, None, None);
-        followers.clear();
-        calls.clear();
+        *self.ending.get_mut().unwrap_or_else(PoisonError::into_inner) = Ending::default();
         *self.state.get_mut() = RUNNING;
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
@@ -112,45 +115,47 @@ impl Operation {
 
     /// Does what is still to be done with its outputs, if that has not been done.
     pub fn land(&self) -> Result<(), Failure> {
-        let landings = self.ending().landings.take();
-        landings.map_or(Ok(()), |landings| landings.run())
+        let landings = self.ending().take_landings();
+        landings.map_or(Ok(()), Landings::run)
     }
 
     /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
     /// be run.
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
-        tracing::trace!(failed = outcome.is_err(), "operation ended");
-        let (waker, followers, orphan, calls) = {
-            let mut ending = self.ending();
-            let outcome = match ending.landings.take() {
-                None => outcome,
-                Some(landings) => {
-                    drop(ending);
-                    let outcome = outcome.and_then(|()| landings.run());
-                    ending = self.ending();
-                    outcome
-                }
-            };
-            let state = if outcome.is_ok() { WELL } else { FAILED };
-            ending.outcome = Some(outcome);
-            self.state.store(state, Ordering::Release);
-            let lists = (std::mem::take(&mut ending.followers), std::mem::take(&mut ending.calls));
-            (ending.waker.take(), lists.0, ending.orphan.take(), lists.1)
+        let mut ending = self.ending();
+        let outcome = match ending.take_landings() {
+            None => outcome,
+            Some(landings) => {
+                drop(ending);
+                let landed = outcome.and_then(|()| landings.run());
+                ending = self.ending();
+                landed
+            }
         };
-        followers.iter().for_each(Ringer::ring);
+        tracing::trace!(failed = outcome.is_err(), "operation ended");
+        let state = if outcome.is_ok() { WELL } else { FAILED };
+        ending.outcome = Some(outcome);
+        self.state.store(state, Ordering::Release);
+        let (waker, orphan, rest) = (ending.waker.take(), ending.orphan.take(), ending.rest.take());
+        drop(ending);
+        if let Some(rest) = &rest {
+            rest.followers.iter().for_each(Ringer::ring);
+        }
         drop(orphan);
         if let Some(waker) = waker {
             waker.wake();
         }
-        calls.into_iter().for_each(run_caught);
+        if let Some(rest) = rest {
+            rest.calls.into_iter().for_each(run_caught);
+        }
     }
 
     /// Has `call` run when it ends, or at once where it has ended. Returns whether it is still to be run.
     pub fn notify(&self, call: EndCall) -> bool {
         let mut ending = self.ending();
         if ending.outcome.is_none() {
-            ending.calls.push(call);
+            ending.rest().calls.push(call);
             return true;
         }
         drop(ending);
@@ -174,7 +179,7 @@ impl Operation {
     pub fn follow(&self, ringer: Ringer) {
         let mut ending = self.ending();
         if ending.outcome.is_none() {
-            ending.followers.push(ringer);
+            ending.rest().followers.push(ringer);
         }
     }
 
@@ -217,6 +222,17 @@ impl Operation {
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ending {
+    fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
+    #[inline]
+    fn take_landings(&mut self) -> Option<Landings> {
+        self.rest.as_mut()?.landings.take()
     }
 }
 

@@ -30,11 +30,16 @@ impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
         let landings = buffers.landings(self.binding(ask.collective, ask.root));
-        match self.run_again(ask, &mut buffers, &landings) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(failure)) => return Err(Error::Failed(*failure)),
-            None => {}
+        if landings.is_empty()
+            && let Some(outcome) = self.run_again(ask, &mut buffers)
+        {
+            return outcome.map_err(|failure| Error::Failed(*failure));
         }
+        self.run_anew(ask, buffers, landings)
+    }
+
+    /// Looks a call up and runs it to its end.
+    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landings: Vec<Landing>) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() && landings.is_empty() => {
                 let _span = self.span(&call).entered();
@@ -54,40 +59,24 @@ impl Communicator {
     /// Makes one of the last calls once more, with the same or other buffers of the same length: nothing of it has to be looked
     /// up or checked again.
     #[inline]
-    fn run_again<B: Buffers>(
-        &self,
-        ask: &Ask,
-        buffers: &mut B,
-        landings: &[Landing],
-    ) -> Option<Result<(), Box<Failure>>> {
-        let (outline, spans) = self.outline(ask, buffers, landings)?;
+    fn run_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<Result<(), Box<Failure>>> {
+        let (outline, spans) = self.outline(ask, buffers)?;
         self.inner.domain.run_again(&outline, &spans)
     }
 
     /// The same without waiting.
     #[inline]
-    fn start_again<B: Buffers>(
-        &self,
-        ask: &Ask,
-        buffers: &mut B,
-        landings: &[Landing],
-    ) -> Option<(Arc<Operation>, u64)> {
-        let (outline, spans) =
-            self.outline(ask, buffers, landings).filter(|_| buffers.claims().is_empty())?;
+    fn start_again<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Arc<Operation>, u64)> {
+        let (outline, spans) = self.outline(ask, buffers).filter(|_| buffers.claims().is_empty())?;
         self.inner.domain.start_again(&outline, &spans)
     }
 
     /// What it takes to make a call again, and its buffers' bytes; nothing where more has to be looked at.
     #[inline]
-    fn outline<B: Buffers>(
-        &self,
-        ask: &Ask,
-        buffers: &mut B,
-        landings: &[Landing],
-    ) -> Option<(Outline, Spans)> {
+    fn outline<B: Buffers>(&self, ask: &Ask, buffers: &mut B) -> Option<(Outline, Spans)> {
         let is_usual = self.options.is_usual() && self.options.pins.is_none() && ask.counts.is_none();
         // Whoever traces gets a span, which is opened where the call has been looked up.
-        if !is_usual || !landings.is_empty() || tracing::enabled!(tracing::Level::DEBUG) {
+        if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
         let Ask { collective, op, root, .. } = *ask;
@@ -125,7 +114,9 @@ impl Communicator {
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
         let landings = buffers.landings(self.binding(ask.collective, ask.root));
-        if let Some((operation, number)) = self.start_again(ask, &mut buffers, &landings) {
+        if landings.is_empty()
+            && let Some((operation, number)) = self.start_again(ask, &mut buffers)
+        {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {

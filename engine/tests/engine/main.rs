@@ -11,6 +11,7 @@ mod landings;
 mod large;
 mod messages;
 mod mismatch;
+mod narrowed;
 mod own_plans;
 mod plans;
 mod works;

@@ -1,4 +1,8 @@
-//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends.
+//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends. `narrowed` shows one in another type.
+
+mod narrowed;
+
+pub use narrowed::Narrowed;
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -51,8 +55,10 @@ pub unsafe trait StableBuffer: Send {
     fn span(&mut self) -> RawSpan;
 
     /// What is still to be done with the bytes once an operation that wrote them has ended well, and before anybody is told, such as
-    /// copying them on to where the user wants them. It is asked for once for every operation in which the buffer is
-    /// an output, and runs on whatever thread drives the communicator; where the operation fails it is dropped.
+    /// copying them on to where the user wants them. It is asked for once for every operation that may write the buffer, and runs
+    /// on whatever thread drives the communicator; where the operation fails, or does not write the buffer on this rank, it
+    /// is dropped.
+    #[inline]
     fn landing(&mut self) -> Option<Landing> {
         None
     }
