@@ -78,8 +78,8 @@ impl Communicator {
             (Some(refused), _) | (None, Err(refused)) => return Pending::refused(refused, buffers),
             (None, Ok(spans)) => side(spans).unwrap_or(RawSpan::empty()),
         };
-        let landings = buffers.landings(binding);
-        let operation = Arc::new(self.options.operation().landing(rank, landings));
+        let landing = buffers.landing(binding);
+        let operation = Arc::new(self.options.operation().landing(rank, landing));
         let domain = &self.inner.domain;
         domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)
