@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(crate) struct Operation {
     deadline_ns: AtomicU64,
     /// Bytes that a receive has got.
     received: AtomicU64,
+    /// The rank that they came from, plus one; 0 for what has received nothing.
+    sender: AtomicUsize,
     /// Open until the last handle on the operation goes.
     span: Option<tracing::Span>,
     ending: Mutex<Ending>,
@@ -94,6 +96,7 @@ impl Operation {
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
         *self.received.get_mut() = 0;
+        *self.sender.get_mut() = 0;
         self.span = None;
     }
 
@@ -204,13 +207,19 @@ impl Operation {
         self.deadline_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Bytes that a receive has got.
-    pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+    /// What a receive that has ended well has got: from whom, and how many bytes. `None` for anything else.
+    pub fn received(&self) -> Option<(Rank, u64)> {
+        if self.state.load(Ordering::Acquire) != WELL {
+            return None;
+        }
+        let sender = self.sender.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((sender, self.received.load(Ordering::Relaxed)))
     }
 
-    pub fn set_received(&self, bytes: u64) {
+    /// To be called before it completes.
+    pub fn set_received(&self, from: Rank, bytes: u64) {
         self.received.store(bytes, Ordering::Relaxed);
+        self.sender.store(from + 1, Ordering::Relaxed);
     }
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
