@@ -40,12 +40,14 @@ mod proof;
 #[cfg(not(loom))]
 pub mod settings;
 #[cfg(not(loom))]
+pub mod statistics;
+#[cfg(not(loom))]
 pub mod tuning;
 #[cfg(not(loom))]
 pub mod work;
 
 #[cfg(not(loom))]
-pub use communicator::{Communicator, CreateError, Group, GroupWork, Scope, ScopedWork};
+pub use communicator::{Communicator, CreateError, Group, GroupWork, Link, Scope, ScopedWork};
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
 #[cfg(not(loom))]

@@ -12,6 +12,7 @@ use hcomm_ops::buffer::Landing;
 use hcomm_transports::Ringer;
 
 use crate::error::{Failure, Refused};
+use crate::statistics::Measure;
 
 /// Shared between a `Work` and the communicator's core.
 #[derive(Debug, Default)]
@@ -49,11 +50,16 @@ struct Ending {
 struct Rest {
     /// What is still to be done with its outputs before it ends well, and the rank that does it.
     landing: Option<(Rank, Landing)>,
+    /// What is to be entered when it ends.
+    measure: Option<Measure>,
     /// Drivers of operations that come after this one.
     followers: Vec<Ringer>,
     /// What runs when it has ended, in order.
     calls: Vec<EndCall>,
 }
+
+/// What is done before others learn of the end.
+type Due = (Option<(Rank, Landing)>, Option<Measure>);
 
 /// What a user asked to be run at the end.
 type EndCall = Box<dyn FnOnce() + Send>;
@@ -85,6 +91,14 @@ impl Operation {
         self
     }
 
+    /// The operation, whose end is to be entered in the statistics.
+    pub fn measured(self, measure: Option<Measure>) -> Self {
+        if measure.is_some() {
+            self.ending().rest().measure = measure;
+        }
+        self
+    }
+
     pub fn is_done(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
     }
@@ -111,7 +125,7 @@ impl Operation {
 
     /// Does what is still to be done with its outputs, if that has not been done.
     pub fn land(&self) -> Result<(), Failure> {
-        let landing = self.ending().take_landing();
+        let landing = self.ending().rest.as_mut().and_then(|rest| rest.landing.take());
         landing.map_or(Ok(()), land)
     }
 
@@ -120,11 +134,11 @@ impl Operation {
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
         let mut ending = self.ending();
-        let outcome = match ending.take_landing() {
+        let outcome = match ending.take_due() {
             None => outcome,
-            Some(landing) => {
+            Some(due) => {
                 drop(ending);
-                let landed = outcome.and_then(|()| land(landing));
+                let landed = self.settle(due, outcome);
                 ending = self.ending();
                 landed
             }
@@ -145,6 +159,16 @@ impl Operation {
         if let Some(rest) = rest {
             rest.calls.into_iter().for_each(run_caught);
         }
+    }
+
+    /// Does what comes before others learn of the end, and says how it ended.
+    #[cold]
+    fn settle(&self, (landing, measure): Due, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        let outcome = outcome.and_then(|()| landing.map_or(Ok(()), land));
+        if let Some(measure) = measure {
+            measure.end(self.received.load(Ordering::Relaxed), outcome.is_ok());
+        }
+        outcome
     }
 
     /// Has `call` run when it ends, or at once where it has ended. Returns whether it is still to be run.
@@ -233,8 +257,9 @@ impl Ending {
     }
 
     #[inline]
-    fn take_landing(&mut self) -> Option<(Rank, Landing)> {
-        self.rest.as_mut()?.landing.take()
+    fn take_due(&mut self) -> Option<Due> {
+        let rest = self.rest.as_mut()?;
+        Some((rest.landing.take(), rest.measure.take()))
     }
 }
 

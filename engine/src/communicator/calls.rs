@@ -15,6 +15,7 @@ use crate::call::{Call, Outline};
 use crate::domain::Order;
 use crate::error::{Error, Failure, Refused};
 use crate::operation::Operation;
+use crate::statistics::Subject;
 use crate::work::Pending;
 
 /// A call, less its buffers and what follows from them.
@@ -43,7 +44,13 @@ impl Communicator {
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) if self.options.is_usual() && landing.is_none() => {
                 let _span = self.span(&call).entered();
-                self.inner.domain.run(&call, &spans).map_err(Error::Failed)
+                let domain = &self.inner.domain;
+                let measure = domain.ledger.measure(|| Subject::Call(call.clone()));
+                let outcome = domain.run(&call, &spans);
+                if let Some(measure) = measure {
+                    measure.end(0, outcome.is_ok());
+                }
+                outcome.map_err(Error::Failed)
             }
             Ok((call, spans)) => match self.launch(&call, &spans, buffers, landing).wait() {
                 Ok(_) => Ok(()),
@@ -135,7 +142,8 @@ impl Communicator {
         buffers: B,
         landing: Option<Landing>,
     ) -> Pending<B> {
-        let operation = self.options.operation().within(self.span(call));
+        let measure = self.inner.domain.ledger.measure(|| Subject::Call(call.clone()));
+        let operation = self.options.operation().within(self.span(call)).measured(measure);
         let operation = Arc::new(operation.landing(self.inner.rank, landing));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;

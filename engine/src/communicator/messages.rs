@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hcomm_ops::buffer::Borrowed;
-use hcomm_ops::{Element, Rank, RawSpan, StableBuffer};
+use hcomm_ops::{DType, Element, Rank, RawSpan, StableBuffer};
 use hcomm_planner::Collective;
 
 use super::Communicator;
@@ -13,6 +13,7 @@ use crate::domain::Intake;
 use crate::domain::p2p::Posted;
 use crate::error::{Error, Refused};
 use crate::operation::Operation;
+use crate::statistics::Subject;
 use crate::work::{Pending, Work};
 
 impl Communicator {
@@ -74,14 +75,14 @@ impl Communicator {
     pub(super) fn post_send<B: Buffers>(&self, buffers: B, to: Rank, tag: u32) -> Pending<B> {
         match self.refuse_peer(to) {
             Some(refused) => Pending::refused(refused, buffers),
-            None => self.post(buffers, to, tag, |spans| spans.input, Intake::Send),
+            None => self.post(buffers, to, tag, Side::Send, Intake::Send),
         }
     }
 
     pub(super) fn post_recv<B: Buffers>(&self, buffers: B, from: Rank, tag: u32) -> Pending<B> {
         match self.refuse_peer(from) {
             Some(refused) => Pending::refused(refused, buffers),
-            None => self.post(buffers, from, tag, |spans| spans.output, Intake::Receive),
+            None => self.post(buffers, from, tag, Side::Receive, Intake::Receive),
         }
     }
 
@@ -89,7 +90,7 @@ impl Communicator {
         let rank = self.rank();
         match self.world() {
             1 => Pending::refused(Refused::NobodyElse(rank), buffers),
-            _ => self.post(buffers, rank, tag, |spans| spans.output, Intake::ReceiveAny),
+            _ => self.post(buffers, rank, tag, Side::Receive, Intake::ReceiveAny),
         }
     }
 
@@ -108,20 +109,48 @@ impl Communicator {
         mut buffers: B,
         peer: Rank,
         tag: u32,
-        side: impl FnOnce(Spans) -> Option<RawSpan>,
+        side: Side,
         intake: impl FnOnce(Posted) -> Intake,
     ) -> Pending<B> {
         let (rank, world) = (self.rank(), self.world());
         let binding = Binding { collective: Collective::Broadcast, rank, world, root: peer };
         let span = match buffers.spans(binding) {
             Err(refused) => return Pending::refused(refused, buffers),
-            Ok(spans) => side(spans).unwrap_or(RawSpan::empty()),
+            Ok(spans) => side.of(&spans),
         };
         let landing = buffers.landing(binding);
-        let operation = Arc::new(self.options.operation().landing(rank, landing));
         let domain = &self.inner.domain;
+        let dtype = buffers.dtype().ok().flatten().unwrap_or(DType::U8);
+        let measure = domain.ledger.measure(|| side.subject(dtype, span));
+        let operation = self.options.operation().landing(rank, landing).measured(measure);
+        let operation = Arc::new(operation);
         domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)
+    }
+}
+
+/// Which side of a message a call is.
+#[derive(Clone, Copy)]
+enum Side {
+    Send,
+    Receive,
+}
+
+impl Side {
+    /// The bytes that it sends, or the room for what it receives.
+    fn of(self, spans: &Spans) -> RawSpan {
+        let span = match self {
+            Side::Send => spans.input,
+            Side::Receive => spans.output,
+        };
+        span.unwrap_or(RawSpan::empty())
+    }
+
+    fn subject(self, dtype: DType, span: RawSpan) -> Subject {
+        match self {
+            Side::Send => Subject::Send(dtype, span.len() as u64),
+            Side::Receive => Subject::Receive(dtype),
+        }
     }
 }
 

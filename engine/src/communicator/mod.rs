@@ -15,12 +15,14 @@ mod pins;
 mod place;
 mod scope;
 mod split;
+mod statistics;
 mod variable;
 
 pub(crate) use calls::Ask;
 pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
+pub use statistics::Link;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +67,7 @@ struct Inner {
     cache: PlanCache,
     settings: Settings,
     facts: Facts,
+    link: Link,
     log: Log,
     driver: Mutex<Option<JoinHandle<()>>>,
     closed: AtomicBool,

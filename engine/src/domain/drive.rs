@@ -177,6 +177,7 @@ impl Domain {
             Intake::Send(posted) => core.p2p.send(posted),
             Intake::Receive(posted) => core.p2p.receive(posted),
             Intake::ReceiveAny(posted) => core.p2p.receive_any(posted),
+            Intake::Notice => {}
             Intake::Abort(failure) => {
                 core.peers.abort(0, &failure);
                 core.abort(&failure);

@@ -35,6 +35,7 @@ use crate::error::Failure;
 use crate::execution::{Execution, Progress};
 use crate::operation::Operation;
 use crate::profile::Profile;
+use crate::statistics::Ledger;
 
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
@@ -57,6 +58,8 @@ pub(crate) enum Intake {
     ReceiveAny(Posted),
     /// End everything.
     Abort(Failure),
+    /// Nothing, but the core is put back anew: whether calls are recorded has changed.
+    Notice,
 }
 
 /// What an operation comes after, and what it must hold.
@@ -136,14 +139,16 @@ pub(crate) struct Domain {
     handover: Handover<Core>,
     inbox: (Sender<Intake>, Receiver<Intake>),
     pub watch: Arc<Watch>,
+    pub ledger: Arc<Ledger>,
     ringer: Ringer,
     patience: Patience,
 }
 
 impl Domain {
     pub fn new(core: Core, watch: Arc<Watch>, patience: Patience) -> Self {
-        let ringer = core.endpoint.doorbell.ringer();
+        let (ringer, ledger) = (core.endpoint.doorbell.ringer(), core.ledger.clone());
         Domain {
+            ledger,
             handover: Handover::new(core),
             inbox: crossbeam_channel::unbounded(),
             watch,
@@ -402,6 +407,12 @@ impl Domain {
     pub fn profile(&self) -> Profile {
         let core = self.hold(Instant::now() + Duration::from_secs(1));
         core.map(|mut core| core.recorder.take()).unwrap_or_default()
+    }
+
+    /// Switches the recording of statistics; what is submitted from now on goes by it.
+    pub fn record_statistics(&self, on: bool) {
+        self.ledger.switch(on);
+        self.submit(Intake::Notice);
     }
 
     /// Ends the background driver.

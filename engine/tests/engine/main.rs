@@ -15,4 +15,5 @@ mod mismatch;
 mod narrowed;
 mod own_plans;
 mod plans;
+mod statistics;
 mod works;

@@ -25,6 +25,7 @@ use crate::error::Failure;
 use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS, windows};
 use crate::operation::Operation;
 use crate::profile::Recorder;
+use crate::statistics::Ledger;
 
 /// Work between operations that the driver does itself: a closure that comes after others.
 pub(crate) struct Local {
@@ -80,6 +81,7 @@ pub(crate) struct Core {
     pub peers: Peers,
     pub p2p: PointToPoint,
     pub recorder: Recorder,
+    pub ledger: Arc<Ledger>,
     limits: Limits,
     entries: Slab<Entry>,
     /// Admitted, most urgent first.
@@ -118,6 +120,7 @@ impl Core {
             peers,
             p2p: PointToPoint::new(world),
             recorder,
+            ledger: Arc::new(Ledger::new(world)),
             limits,
             entries: Slab::new(),
             running: Vec::new(),
