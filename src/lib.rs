@@ -25,8 +25,8 @@ pub use hcomm_engine::file;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
-    Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope, ScopedWork,
-    Ticket, Work, WorkError, profile,
+    Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope,
+    ScopedWork, Ticket, Work, WorkError, profile,
 };
 pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};

@@ -17,7 +17,7 @@ mod scope;
 mod split;
 mod variable;
 
-pub(crate) use calls::Ask;
+pub use calls::Ask;
 pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
