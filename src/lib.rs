@@ -28,7 +28,7 @@ pub use hcomm_engine::{
     Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope,
     ScopedWork, Ticket, Work, WorkError, profile,
 };
-pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
+pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
 pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};

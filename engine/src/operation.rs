@@ -1,11 +1,14 @@
-//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, its waker, its urgency.
+//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, who is told of it, its urgency.
 
 use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use hcomm_ops::Rank;
+use hcomm_ops::buffer::Landing;
 use hcomm_transports::Ringer;
 
 use crate::error::{Failure, Refused};
@@ -33,11 +36,32 @@ const FAILED: u8 = 2;
 struct Ending {
     outcome: Option<Result<(), Failure>>,
     waker: Option<Waker>,
-    /// Drivers of operations that come after this one.
-    followers: Vec<Ringer>,
     /// Buffers of a `Work` that was dropped: freed when the operation ends.
     orphan: Option<Box<dyn Any + Send>>,
+    /// What most operations do without.
+    rest: Option<Box<Rest>>,
 }
+
+/// What else there is to do at the end.
+#[derive(Default)]
+struct Rest {
+    /// What runs before it ends well.
+    landings: Option<Landings>,
+    /// Drivers of operations that come after this one.
+    followers: Vec<Ringer>,
+    /// What runs when it has ended, in order.
+    calls: Vec<EndCall>,
+}
+
+/// What is still to be done with the outputs of an operation before it has ended well.
+struct Landings {
+    /// The rank that does it, for the failure.
+    rank: Rank,
+    list: Vec<Landing>,
+}
+
+/// What a user asked to be run at the end.
+type EndCall = Box<dyn FnOnce() + Send>;
 
 impl std::fmt::Debug for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,16 +82,21 @@ impl Operation {
         Operation { span: Some(span), ..self }
     }
 
+    /// The operation with what is to be done with its outputs, on this rank, before it ends well.
+    pub fn landing(self, rank: Rank, list: Vec<Landing>) -> Self {
+        if !list.is_empty() {
+            self.ending().rest().landings = Some(Landings { rank, list });
+        }
+        self
+    }
+
     pub fn is_done(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
     }
 
     /// Makes one that has ended a new one, for its allocation.
     pub fn renew(&mut self) {
-        let Ending { outcome, waker, followers, orphan } =
-            self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (*outcome, *waker, *orphan) = (None, None, None);
-        followers.clear();
+        *self.ending.get_mut().unwrap_or_else(PoisonError::into_inner) = Ending::default();
         *self.state.get_mut() = RUNNING;
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
@@ -84,22 +113,54 @@ impl Operation {
         }
     }
 
-    /// Ends it: frees orphaned buffers and wakes who awaits it.
+    /// Does what is still to be done with its outputs, if that has not been done.
+    pub fn land(&self) -> Result<(), Failure> {
+        let landings = self.ending().take_landings();
+        landings.map_or(Ok(()), Landings::run)
+    }
+
+    /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
+    /// be run.
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
-        tracing::trace!(failed = outcome.is_err(), "operation ended");
-        let (waker, followers, orphan) = {
-            let mut ending = self.ending();
-            let state = if outcome.is_ok() { WELL } else { FAILED };
-            ending.outcome = Some(outcome);
-            self.state.store(state, Ordering::Release);
-            (ending.waker.take(), std::mem::take(&mut ending.followers), ending.orphan.take())
+        let mut ending = self.ending();
+        let outcome = match ending.take_landings() {
+            None => outcome,
+            Some(landings) => {
+                drop(ending);
+                let landed = outcome.and_then(|()| landings.run());
+                ending = self.ending();
+                landed
+            }
         };
-        followers.iter().for_each(Ringer::ring);
+        tracing::trace!(failed = outcome.is_err(), "operation ended");
+        let state = if outcome.is_ok() { WELL } else { FAILED };
+        ending.outcome = Some(outcome);
+        self.state.store(state, Ordering::Release);
+        let (waker, orphan, rest) = (ending.waker.take(), ending.orphan.take(), ending.rest.take());
+        drop(ending);
+        if let Some(rest) = &rest {
+            rest.followers.iter().for_each(Ringer::ring);
+        }
         drop(orphan);
         if let Some(waker) = waker {
             waker.wake();
         }
+        if let Some(rest) = rest {
+            rest.calls.into_iter().for_each(run_caught);
+        }
+    }
+
+    /// Has `call` run when it ends, or at once where it has ended. Returns whether it is still to be run.
+    pub fn notify(&self, call: EndCall) -> bool {
+        let mut ending = self.ending();
+        if ending.outcome.is_none() {
+            ending.rest().calls.push(call);
+            return true;
+        }
+        drop(ending);
+        call();
+        false
     }
 
     /// Registers who to wake. Returns false where the operation is done already.
@@ -118,7 +179,7 @@ impl Operation {
     pub fn follow(&self, ringer: Ringer) {
         let mut ending = self.ending();
         if ending.outcome.is_none() {
-            ending.followers.push(ringer);
+            ending.rest().followers.push(ringer);
         }
     }
 
@@ -161,5 +222,34 @@ impl Operation {
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ending {
+    fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
+    #[inline]
+    fn take_landings(&mut self) -> Option<Landings> {
+        self.rest.as_mut()?.landings.take()
+    }
+}
+
+impl Landings {
+    #[cold]
+    fn run(self) -> Result<(), Failure> {
+        let Landings { rank, list } = self;
+        let run = AssertUnwindSafe(|| list.into_iter().for_each(|landing| landing()));
+        std::panic::catch_unwind(run)
+            .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
+    }
+}
+
+/// Runs a user's call on the driving thread, which must go on whatever becomes of it.
+#[cold]
+fn run_caught(call: EndCall) {
+    if std::panic::catch_unwind(AssertUnwindSafe(call)).is_err() {
+        tracing::error!("a call at the end of an operation panicked");
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hcomm_ops::buffer::Landing;
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
 use hcomm_planner::verify::check_slice;
@@ -28,17 +29,23 @@ pub struct Ask {
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        match self.run_again(ask, &mut buffers) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(failure)) => return Err(Error::Failed(*failure)),
-            None => {}
+        let landings = buffers.landings(self.binding(ask.collective, ask.root));
+        if landings.is_empty()
+            && let Some(outcome) = self.run_again(ask, &mut buffers)
+        {
+            return outcome.map_err(|failure| Error::Failed(*failure));
         }
+        self.run_anew(ask, buffers, landings)
+    }
+
+    /// Looks a call up and runs it to its end.
+    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landings: Vec<Landing>) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() => {
+            Ok((call, spans)) if self.options.is_usual() && landings.is_empty() => {
                 let _span = self.span(&call).entered();
                 self.inner.domain.run(&call, &spans).map_err(Error::Failed)
             }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landings).wait() {
                 Ok(_) => Ok(()),
                 Err(failed) => Err(failed.error),
             },
@@ -72,12 +79,18 @@ impl Communicator {
         if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
-        let Inner { rank, world, .. } = &*self.inner;
         let Ask { collective, op, root, .. } = *ask;
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
-        let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
+        let spans = buffers.spans(self.binding(collective, root)).ok()?;
         let deterministic = self.is_deterministic(collective);
         Some((Outline { collective, dtype, op, root, deterministic }, spans))
+    }
+
+    /// What buffers need to know of a call on this rank.
+    #[inline]
+    pub(super) fn binding(&self, collective: Collective, root: Rank) -> Binding {
+        let Inner { rank, world, .. } = &*self.inner;
+        Binding { collective, rank: *rank, world: *world, root }
     }
 
     /// Whether a call through this handle is to be folded in rank order.
@@ -100,11 +113,14 @@ impl Communicator {
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        if let Some((operation, number)) = self.start_again(ask, &mut buffers) {
+        let landings = buffers.landings(self.binding(ask.collective, ask.root));
+        if landings.is_empty()
+            && let Some((operation, number)) = self.start_again(ask, &mut buffers)
+        {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers),
+            Ok((call, spans)) => self.launch(&call, &spans, buffers, landings),
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Pending::refused(refused, buffers)
@@ -112,8 +128,15 @@ impl Communicator {
         }
     }
 
-    pub(super) fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
-        let operation = Arc::new(self.options.operation().within(self.span(call)));
+    pub(super) fn launch<B: Buffers>(
+        &self,
+        call: &Arc<Call>,
+        spans: &Spans,
+        buffers: B,
+        landings: Vec<Landing>,
+    ) -> Pending<B> {
+        let operation = self.options.operation().within(self.span(call));
+        let operation = Arc::new(operation.landing(self.inner.rank, landings));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);

@@ -78,7 +78,8 @@ impl Communicator {
             (Some(refused), _) | (None, Err(refused)) => return Pending::refused(refused, buffers),
             (None, Ok(spans)) => side(spans).unwrap_or(RawSpan::empty()),
         };
-        let operation = Arc::new(self.options.operation());
+        let landings = buffers.landings(binding);
+        let operation = Arc::new(self.options.operation().landing(rank, landings));
         let domain = &self.inner.domain;
         domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)

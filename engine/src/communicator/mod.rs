@@ -150,7 +150,10 @@ impl Communicator {
         mut buffers: B,
     ) -> Result<Work<B>, WorkError<B::Returned>> {
         match self.prepare_plan(plan, op, &mut buffers) {
-            Ok((call, spans)) => Ok(Work::new(self.launch(&call, &spans, buffers))),
+            Ok((call, spans)) => {
+                let landings = buffers.landings(self.binding(plan.collective, plan.root));
+                Ok(Work::new(self.launch(&call, &spans, buffers, landings)))
+            }
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Err(WorkError { error: refused.into(), buffer: buffers.into_returned() })

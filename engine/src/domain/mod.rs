@@ -320,6 +320,34 @@ impl Domain {
         }
     }
 
+    /// The same for no longer than about `limit`; then the operation is the background driver's. Returns whether it is done.
+    pub fn wait_at_most(&self, operation: &Operation, limit: Duration) -> bool {
+        let Some(end) = Instant::now().checked_add(limit) else {
+            let _ = self.wait(operation);
+            return true;
+        };
+        let mut patience = Duration::from_micros(100);
+        while !operation.is_done() {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.handover.wait(|| operation.is_done(), patience.min(left)) {
+                Turn::Drive(core) => {
+                    self.finish_before(Held::new(core), operation, end);
+                    break;
+                }
+                Turn::Look if left.is_zero() => break,
+                Turn::Look => {
+                    self.ringer.ring();
+                    patience = (2 * patience).min(drive::NAP);
+                }
+            }
+        }
+        let is_done = operation.is_done();
+        if !is_done {
+            self.leave_to_driver();
+        }
+        is_done
+    }
+
     /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
     /// any more. Returns the first failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
@@ -343,7 +371,7 @@ impl Domain {
                 return;
             }
             idle = if moved { 0 } else { idle + 1 };
-            self.pause(core, idle, self.patience, &|_| false);
+            self.pause(core, idle, self.patience, None, &|_| false);
         }
     }
 

@@ -282,9 +282,12 @@ impl Core {
     }
 
     fn finish(&mut self, key: usize) -> bool {
+        // What lands needs the claims.
+        let entry = &self.entries[key];
+        let landed = if entry.claims.is_empty() { Ok(()) } else { entry.operation.land() };
         let entry = self.remove(key);
         self.recorder.finish(entry.number);
-        entry.operation.complete(Ok(()));
+        entry.operation.complete(landed);
         self.ended(entry.number, entry.execution);
         self.admit();
         true
