@@ -35,8 +35,7 @@ struct Arguments {
     /// Keep each rank on one processor, round robin over those that may be used, cores first
     #[arg(long)]
     bind: bool,
-    /// Leave what the ranks print as it is, without "[RANK] " before each line
-    #[arg(long)]
+    #[arg(long, help = "Leave what the ranks print as it is, without \"[RANK] \" before each line")]
     no_prefix: bool,
     /// How long the other ranks have to end after SIGTERM when one fails, before they are killed
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = grace)]
