@@ -25,7 +25,7 @@ pub use hcomm_engine::file;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
-    Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope,
+    Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Received, Refused, Scope,
     ScopedWork, Ticket, Work, WorkError, profile,
 };
 pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};

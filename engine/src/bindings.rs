@@ -84,11 +84,11 @@ pub trait Buffers: Send {
         Vec::new()
     }
 
-    /// What is still to be done with the outputs once the operation has ended well, in order; asked for once for every call.
+    /// What is still to be done with the outputs once the operation has ended well; asked for once for every call.
     #[inline]
-    fn landings(&mut self, binding: Binding) -> Vec<Landing> {
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
         let _ = binding;
-        Vec::new()
+        None
     }
 
     /// Gives them back.
@@ -145,7 +145,7 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
     }
 
     #[inline]
-    fn landings(&mut self, binding: Binding) -> Vec<Landing> {
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
         landing_of(&mut self.0, binding)
     }
 
@@ -180,7 +180,7 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
     }
 
     #[inline]
-    fn landings(&mut self, binding: Binding) -> Vec<Landing> {
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
         landing_of(&mut self.1, binding)
     }
 
@@ -229,7 +229,7 @@ impl<O: StableBuffer> Buffers for OutputOnly<O> {
     }
 
     #[inline]
-    fn landings(&mut self, binding: Binding) -> Vec<Landing> {
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
         landing_of(&mut self.0, binding)
     }
 
@@ -272,8 +272,12 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     }
 
     #[inline]
-    fn landings(&mut self, binding: Binding) -> Vec<Landing> {
-        self.0.iter_mut().flat_map(|buffer| landing_of(buffer, binding)).collect()
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        let all: Vec<Landing> = self.0.iter_mut().filter_map(|buffer| landing_of(buffer, binding)).collect();
+        if all.is_empty() {
+            return None;
+        }
+        Some(Box::new(move || all.into_iter().for_each(|landing| landing())))
     }
 
     fn into_returned(self) -> Vec<B> {
@@ -289,8 +293,9 @@ fn own_block(whole: RawSpan, size: usize, binding: Binding) -> RawSpan {
 
 /// What is to be done with an output once the call has ended well; nothing where the call writes none at this rank.
 #[inline]
-fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Vec<Landing> {
-    let Some(landing) = output.landing() else { return Vec::new() };
+fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Option<Landing> {
+    let landing = output.landing()?;
     let only_at_root = matches!(binding.collective, Collective::Reduce | Collective::Gather);
-    if only_at_root && binding.rank != binding.root { Vec::new() } else { vec![landing] }
+    let is_written = !only_at_root || binding.rank == binding.root;
+    is_written.then_some(landing)
 }

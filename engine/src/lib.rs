@@ -49,4 +49,4 @@ pub use communicator::{Ask, Communicator, CreateError, Group, GroupWork, Scope, 
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
 #[cfg(not(loom))]
-pub use work::{Predecessor, Ticket, Work};
+pub use work::{Predecessor, Received, Ticket, Work};

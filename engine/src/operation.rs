@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(crate) struct Operation {
     deadline_ns: AtomicU64,
     /// Bytes that a receive has got.
     received: AtomicU64,
+    /// The rank that they came from, plus one; 0 for what has received nothing.
+    sender: AtomicUsize,
     /// Open until the last handle on the operation goes.
     span: Option<tracing::Span>,
     ending: Mutex<Ending>,
@@ -45,19 +47,12 @@ struct Ending {
 /// What else there is to do at the end.
 #[derive(Default)]
 struct Rest {
-    /// What runs before it ends well.
-    landings: Option<Landings>,
+    /// What is still to be done with its outputs before it ends well, and the rank that does it.
+    landing: Option<(Rank, Landing)>,
     /// Drivers of operations that come after this one.
     followers: Vec<Ringer>,
     /// What runs when it has ended, in order.
     calls: Vec<EndCall>,
-}
-
-/// What is still to be done with the outputs of an operation before it has ended well.
-struct Landings {
-    /// The rank that does it, for the failure.
-    rank: Rank,
-    list: Vec<Landing>,
 }
 
 /// What a user asked to be run at the end.
@@ -83,9 +78,9 @@ impl Operation {
     }
 
     /// The operation with what is to be done with its outputs, on this rank, before it ends well.
-    pub fn landing(self, rank: Rank, list: Vec<Landing>) -> Self {
-        if !list.is_empty() {
-            self.ending().rest().landings = Some(Landings { rank, list });
+    pub fn landing(self, rank: Rank, landing: Option<Landing>) -> Self {
+        if let Some(landing) = landing {
+            self.ending().rest().landing = Some((rank, landing));
         }
         self
     }
@@ -101,6 +96,7 @@ impl Operation {
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
         *self.received.get_mut() = 0;
+        *self.sender.get_mut() = 0;
         self.span = None;
     }
 
@@ -115,8 +111,8 @@ impl Operation {
 
     /// Does what is still to be done with its outputs, if that has not been done.
     pub fn land(&self) -> Result<(), Failure> {
-        let landings = self.ending().take_landings();
-        landings.map_or(Ok(()), Landings::run)
+        let landing = self.ending().take_landing();
+        landing.map_or(Ok(()), land)
     }
 
     /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
@@ -124,11 +120,11 @@ impl Operation {
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
         let mut ending = self.ending();
-        let outcome = match ending.take_landings() {
+        let outcome = match ending.take_landing() {
             None => outcome,
-            Some(landings) => {
+            Some(landing) => {
                 drop(ending);
-                let landed = outcome.and_then(|()| landings.run());
+                let landed = outcome.and_then(|()| land(landing));
                 ending = self.ending();
                 landed
             }
@@ -211,13 +207,19 @@ impl Operation {
         self.deadline_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Bytes that a receive has got.
-    pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+    /// What a receive that has ended well has got: from whom, and how many bytes. `None` for anything else.
+    pub fn received(&self) -> Option<(Rank, u64)> {
+        if self.state.load(Ordering::Acquire) != WELL {
+            return None;
+        }
+        let sender = self.sender.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((sender, self.received.load(Ordering::Relaxed)))
     }
 
-    pub fn set_received(&self, bytes: u64) {
+    /// To be called before it completes.
+    pub fn set_received(&self, from: Rank, bytes: u64) {
         self.received.store(bytes, Ordering::Relaxed);
+        self.sender.store(from + 1, Ordering::Relaxed);
     }
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
@@ -231,19 +233,16 @@ impl Ending {
     }
 
     #[inline]
-    fn take_landings(&mut self) -> Option<Landings> {
-        self.rest.as_mut()?.landings.take()
+    fn take_landing(&mut self) -> Option<(Rank, Landing)> {
+        self.rest.as_mut()?.landing.take()
     }
 }
 
-impl Landings {
-    #[cold]
-    fn run(self) -> Result<(), Failure> {
-        let Landings { rank, list } = self;
-        let run = AssertUnwindSafe(|| list.into_iter().for_each(|landing| landing()));
-        std::panic::catch_unwind(run)
-            .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
-    }
+/// Does what a buffer still had to do.
+#[cold]
+fn land((rank, landing): (Rank, Landing)) -> Result<(), Failure> {
+    std::panic::catch_unwind(AssertUnwindSafe(landing))
+        .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
 }
 
 /// Runs a user's call on the driving thread, which must go on whatever becomes of it.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::FusedFuture;
+use hcomm_ops::Rank;
 
 use crate::bindings::Buffers;
 use crate::domain::Domain;
@@ -30,6 +31,15 @@ pub(crate) struct Pending<B: Buffers> {
     buffers: Option<B>,
     state: State,
     polls: u32,
+}
+
+/// What a receive got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The sender.
+    pub rank: Rank,
+    /// Bytes of the message; the rest of the buffer is untouched.
+    pub bytes: u64,
 }
 
 enum State {
@@ -81,6 +91,12 @@ impl<B: Buffers + 'static> Work<B> {
             operation.set_deadline(deadline);
         }
         self
+    }
+
+    /// What a receive got; `None` while it runs, where it has failed, and for anything but a receive.
+    pub fn received(&self) -> Option<Received> {
+        let (rank, bytes) = self.0.operation()?.received()?;
+        Some(Received { rank, bytes })
     }
 
     /// What went wrong; `None` while it runs, or where it has ended well.

@@ -29,23 +29,23 @@ pub struct Ask {
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        let landings = buffers.landings(self.binding(ask.collective, ask.root));
-        if landings.is_empty()
+        let landing = buffers.landing(self.binding(ask.collective, ask.root));
+        if landing.is_none()
             && let Some(outcome) = self.run_again(ask, &mut buffers)
         {
             return outcome.map_err(|failure| Error::Failed(*failure));
         }
-        self.run_anew(ask, buffers, landings)
+        self.run_anew(ask, buffers, landing)
     }
 
     /// Looks a call up and runs it to its end.
-    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landings: Vec<Landing>) -> Result<(), Error> {
+    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landing: Option<Landing>) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() && landings.is_empty() => {
+            Ok((call, spans)) if self.options.is_usual() && landing.is_none() => {
                 let _span = self.span(&call).entered();
                 self.inner.domain.run(&call, &spans).map_err(Error::Failed)
             }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landings).wait() {
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landing).wait() {
                 Ok(_) => Ok(()),
                 Err(failed) => Err(failed.error),
             },
@@ -113,14 +113,14 @@ impl Communicator {
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        let landings = buffers.landings(self.binding(ask.collective, ask.root));
-        if landings.is_empty()
+        let landing = buffers.landing(self.binding(ask.collective, ask.root));
+        if landing.is_none()
             && let Some((operation, number)) = self.start_again(ask, &mut buffers)
         {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers, landings),
+            Ok((call, spans)) => self.launch(&call, &spans, buffers, landing),
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Pending::refused(refused, buffers)
@@ -133,10 +133,10 @@ impl Communicator {
         call: &Arc<Call>,
         spans: &Spans,
         buffers: B,
-        landings: Vec<Landing>,
+        landing: Option<Landing>,
     ) -> Pending<B> {
         let operation = self.options.operation().within(self.span(call));
-        let operation = Arc::new(operation.landing(self.inner.rank, landings));
+        let operation = Arc::new(operation.landing(self.inner.rank, landing));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);

@@ -151,8 +151,8 @@ impl Communicator {
     ) -> Result<Work<B>, WorkError<B::Returned>> {
         match self.prepare_plan(plan, op, &mut buffers) {
             Ok((call, spans)) => {
-                let landings = buffers.landings(self.binding(plan.collective, plan.root));
-                Ok(Work::new(self.launch(&call, &spans, buffers, landings)))
+                let landing = buffers.landing(self.binding(plan.collective, plan.root));
+                Ok(Work::new(self.launch(&call, &spans, buffers, landing)))
             }
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());

@@ -169,11 +169,14 @@ impl Domain {
                 core.submit(Submission::refused(number));
             }
             Intake::Local(local) => core.submit_local(local),
-            Intake::Send(posted) | Intake::Receive(posted) if core.broken().is_some() => {
+            Intake::Send(posted) | Intake::Receive(posted) | Intake::ReceiveAny(posted)
+                if core.broken().is_some() =>
+            {
                 posted.operation.complete(Err(core.broken().cloned().unwrap_or(Failure::Closed)));
             }
             Intake::Send(posted) => core.p2p.send(posted),
             Intake::Receive(posted) => core.p2p.receive(posted),
+            Intake::ReceiveAny(posted) => core.p2p.receive_any(posted),
             Intake::Abort(failure) => {
                 core.peers.abort(0, &failure);
                 core.abort(&failure);

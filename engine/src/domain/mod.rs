@@ -53,6 +53,8 @@ pub(crate) enum Intake {
     Send(Posted),
     /// A tagged receive.
     Receive(Posted),
+    /// A tagged receive from any rank.
+    ReceiveAny(Posted),
     /// End everything.
     Abort(Failure),
 }

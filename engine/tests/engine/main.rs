@@ -1,6 +1,7 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
 mod allocated;
+mod any_rank;
 mod choice;
 mod common;
 mod deterministic;
