@@ -1,7 +1,6 @@
 //! [`CommandError`]: how a subcommand fails; and clap's errors on one line.
 
 use std::error::Error;
-use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -25,10 +24,10 @@ pub enum CommandError {
 
 impl CommandError {
     /// The exit code.
-    pub fn code(&self) -> ExitCode {
+    pub fn code(&self) -> u8 {
         match self {
-            CommandError::Usage(_) => ExitCode::from(2),
-            CommandError::Failed { code, .. } => ExitCode::from(*code),
+            CommandError::Usage(_) => 2,
+            CommandError::Failed { code, .. } => *code,
         }
     }
 }

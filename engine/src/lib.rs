@@ -47,7 +47,7 @@ pub mod tuning;
 pub mod work;
 
 #[cfg(not(loom))]
-pub use communicator::{Communicator, CreateError, Group, GroupWork, Link, Scope, ScopedWork};
+pub use communicator::{Ask, Communicator, CreateError, Group, GroupWork, Link, Scope, ScopedWork};
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
 #[cfg(not(loom))]

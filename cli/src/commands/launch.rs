@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +16,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "launch",
     about: "Start a program as N ranks on this host and end them together",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(parsed(matches)?),
+    run: |matches, _| run(parsed(matches)?),
 };
 
 const AFTER_HELP: &str = "\
@@ -36,8 +35,7 @@ struct Arguments {
     /// Keep each rank on one processor, round robin over those that may be used, cores first
     #[arg(long)]
     bind: bool,
-    /// Leave what the ranks print as it is, without "[RANK] " before each line
-    #[arg(long)]
+    #[arg(long, help = "Leave what the ranks print as it is, without \"[RANK] \" before each line")]
     no_prefix: bool,
     /// How long the other ranks have to end after SIGTERM when one fails, before they are killed
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = grace)]
@@ -47,7 +45,7 @@ struct Arguments {
     program: Vec<OsString>,
 }
 
-fn run(arguments: Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: Arguments) -> Result<u8, CommandError> {
     // Every rank would refuse a wrong setting; once is enough.
     Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     let [program, rest @ ..] = arguments.program.as_slice() else {
@@ -61,7 +59,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, CommandError> {
         .grace(arguments.grace);
     let is_alone = arguments.ranks == 1;
     let outcome = launch.run_reporting(|failure| report(failure, is_alone)).map_err(failed)?;
-    Ok(ExitCode::from(outcome.code()))
+    Ok(outcome.code())
 }
 
 fn report(failure: &Failure, is_alone: bool) {

@@ -12,10 +12,9 @@ mod print;
 mod settings;
 mod tune;
 
-use std::process::ExitCode;
-
 use clap::ArgMatches;
 
+use crate::invocation::Invocation;
 use crate::mistake::CommandError;
 
 /// A subcommand. To add one, write its file and a line in [`COMMANDS`].
@@ -26,8 +25,8 @@ pub struct Subcommand {
     pub about: &'static str,
     /// Adds its arguments.
     pub arguments: fn(clap::Command) -> clap::Command,
-    /// Does it.
-    pub run: fn(&ArgMatches) -> Result<ExitCode, CommandError>,
+    /// Does it; the number is the exit code.
+    pub run: fn(&ArgMatches, &Invocation<'_>) -> Result<u8, CommandError>,
 }
 
 /// Every subcommand, in the order of `--help`.

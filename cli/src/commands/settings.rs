@@ -1,7 +1,5 @@
 //! `hcomm settings`: every setting, what it is for, what it may be, and what it is here.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use hcomm::settings::{Settings, TABLE};
 use serde_json::json;
@@ -15,7 +13,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "settings",
     about: "List every setting: what it is for, what it may be, and what it is here",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(&parsed(matches)?),
+    run: |matches, _| run(&parsed(matches)?),
 };
 
 const AFTER_HELP: &str = "\
@@ -31,11 +29,11 @@ struct Arguments {
     json: bool,
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: &Arguments) -> Result<u8, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     let listed = if arguments.json { json(&settings).to_string() } else { text(&settings) };
     print(&format!("{listed}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 fn text(settings: &Settings) -> String {

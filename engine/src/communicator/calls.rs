@@ -18,9 +18,9 @@ use crate::operation::Operation;
 use crate::statistics::Subject;
 use crate::work::Pending;
 
-/// A call, less its buffers and what follows from them.
+/// A call, less its buffers: what [`Communicator::call`] takes from those who know only when they run which call it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub struct Ask {
     pub(super) collective: Collective,
     pub(super) op: ReduceOp,
     pub(super) root: Rank,
@@ -221,19 +221,23 @@ impl Communicator {
 }
 
 impl Ask {
-    pub(crate) fn new(collective: Collective) -> Self {
+    /// A call of this kind; it sums where it reduces, rank 0 is its root where it has one, and its counts are even.
+    pub fn new(collective: Collective) -> Self {
         Ask { collective, op: ReduceOp::Sum, root: 0, counts: None }
     }
 
-    pub(crate) fn op(self, op: ReduceOp) -> Self {
+    /// With another reduction.
+    pub fn op(self, op: ReduceOp) -> Self {
         Ask { op, ..self }
     }
 
-    pub(crate) fn root(self, root: Rank) -> Self {
+    /// With another root.
+    pub fn root(self, root: Rank) -> Self {
         Ask { root, ..self }
     }
 
-    pub(crate) fn counts(self, counts: Counts) -> Self {
+    /// With blocks of different lengths.
+    pub fn counts(self, counts: Counts) -> Self {
         Ask { counts: Some(counts), ..self }
     }
 }

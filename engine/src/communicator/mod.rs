@@ -18,7 +18,7 @@ mod split;
 mod statistics;
 mod variable;
 
-pub(crate) use calls::Ask;
+pub use calls::Ask;
 pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};

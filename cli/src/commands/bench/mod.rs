@@ -26,9 +26,9 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "bench",
     about: "Time a collective, check its results, and print a table",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| {
+    run: |matches, invocation| {
         let arguments: Arguments = parsed(matches)?;
-        start::run(&arguments.spec()?)
+        start::run(&arguments.spec()?, invocation)
     },
 };
 

@@ -1,10 +1,9 @@
-//! Makes the ranks of a measurement: processes of this program, threads, or this very process as one of them.
+//! Makes the ranks of a measurement: processes of this command, threads, or this very process as one of them.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
-use std::{env, io, thread};
+use std::thread;
 
-use hcomm::launch::{Exit, Failure, Launch, LaunchError, Output};
+use hcomm::launch::{Exit, Failure, LaunchError, Output};
 use hcomm::{Communicator, CreateError, DType, Placement};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -12,10 +11,11 @@ use super::rank;
 use super::sample::is_measured;
 use super::spec::{Spec, Transport};
 use crate::commands::memory;
+use crate::invocation::Invocation;
 use crate::mistake::CommandError;
 
 /// Measures what is asked for.
-pub fn run(spec: &Spec) -> Result<ExitCode, CommandError> {
+pub fn run(spec: &Spec, invocation: &Invocation<'_>) -> Result<u8, CommandError> {
     if !is_measured(spec.call.dtype) {
         let names: Vec<&str> =
             DType::ALL.into_iter().filter(|dtype| is_measured(*dtype)).map(DType::name).collect();
@@ -28,12 +28,12 @@ pub fn run(spec: &Spec) -> Result<ExitCode, CommandError> {
     memory::check(spec.largest_bytes(), ranks)?;
     match spec.transport {
         Some(Transport::Inproc) => threads(spec, ranks),
-        _ => processes(ranks),
+        _ => processes(ranks, invocation),
     }
 }
 
 /// One rank of a job that is already there.
-fn as_rank(spec: &Spec) -> Result<ExitCode, CommandError> {
+fn as_rank(spec: &Spec) -> Result<u8, CommandError> {
     let placement = Placement::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     spec.check(placement.world)?;
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed {
@@ -44,24 +44,24 @@ fn as_rank(spec: &Spec) -> Result<ExitCode, CommandError> {
     let comm = spec.pinned(comm)?;
     rank::run(&comm, spec)?;
     comm.close().map_err(|error| failed(&error))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
-/// This program again, once per rank.
-fn processes(ranks: usize) -> Result<ExitCode, CommandError> {
-    let program = env::current_exe().map_err(|cause| broken("cannot find this program", &cause))?;
+/// This command again, once per rank.
+fn processes(ranks: usize, invocation: &Invocation<'_>) -> Result<u8, CommandError> {
     let is_bound = ranks <= thread::available_parallelism().map_or(1, usize::from);
-    let launch = Launch::new(program, ranks).args(rank_arguments()).output(Output::Inherited).bound(is_bound);
+    let launch = invocation.again(ranks, rank_arguments(&invocation.arguments))?;
+    let launch = launch.output(Output::Inherited).bound(is_bound);
     let outcome = launch.run_reporting(report).map_err(|error| match error {
         LaunchError::RankCount { .. } => CommandError::Usage(error.to_string()),
         _ => CommandError::Failed { code: 1, message: error.to_string() },
     })?;
-    Ok(ExitCode::from(outcome.code()))
+    Ok(outcome.code())
 }
 
 /// This command line, marked as a rank's.
-fn rank_arguments() -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
+fn rank_arguments(command_line: &[OsString]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = command_line.iter().skip(1).cloned().collect();
     arguments.insert(arguments.len().min(1), "--as-rank".into());
     arguments
 }
@@ -74,7 +74,7 @@ fn report(failure: &Failure) {
 }
 
 /// All ranks as threads of this process, each on a processor of its own where there are enough.
-fn threads(spec: &Spec, ranks: usize) -> Result<ExitCode, CommandError> {
+fn threads(spec: &Spec, ranks: usize) -> Result<u8, CommandError> {
     let settings = spec.rank_settings()?;
     let comms = Communicator::in_process_with(ranks, &settings)
         .map_err(|error: CreateError| CommandError::Failed { code: 1, message: error.to_string() })?;
@@ -88,7 +88,7 @@ fn threads(spec: &Spec, ranks: usize) -> Result<ExitCode, CommandError> {
         started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
     });
     outcomes.into_iter().collect::<Result<Vec<()>, _>>()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// A thread that cannot be kept in one place is measured all the same.
@@ -100,8 +100,4 @@ fn pin(rank: usize, ranks: usize) {
         own.set(processor);
         let _ = sched_setaffinity(None, &own);
     }
-}
-
-fn broken(what: &str, cause: &io::Error) -> CommandError {
-    CommandError::Failed { code: 1, message: format!("{what}: {cause}") }
 }

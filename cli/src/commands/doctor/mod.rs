@@ -4,11 +4,10 @@ mod checks;
 mod finding;
 mod report;
 
-use std::process::ExitCode;
-
 use clap::Args;
 use hcomm::settings::Settings;
 
+use super::print::print;
 use super::{Subcommand, parsed};
 use crate::mistake::CommandError;
 use checks::CHECKS;
@@ -19,7 +18,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "doctor",
     about: "Say what of this machine hcomm can use, and for each thing it cannot, why and what to do",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(&parsed(matches)?),
+    run: |matches, _| run(&parsed(matches)?),
 };
 
 const AFTER_HELP: &str = "\
@@ -34,10 +33,10 @@ struct Arguments {
     json: bool,
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: &Arguments) -> Result<u8, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&settings)).collect();
     let text = if arguments.json { report::json(&findings) } else { report::table(&findings) };
-    println!("{text}");
-    Ok(ExitCode::from(u8::from(!finding::is_usable(&findings))))
+    print(&format!("{text}\n"))?;
+    Ok(u8::from(!finding::is_usable(&findings)))
 }

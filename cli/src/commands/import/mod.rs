@@ -6,7 +6,6 @@ mod sizes;
 mod summary;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use hcomm::Plan;
@@ -28,7 +27,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "import",
     about: "Read a plan from a file, prove it, and say what it is; draw, convert or run it",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(&parsed(matches)?),
+    run: |matches, _| run(&parsed(matches)?),
 };
 
 const AFTER_HELP: &str = "\
@@ -61,7 +60,7 @@ struct Arguments {
     drawings: Drawings,
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: &Arguments) -> Result<u8, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     arguments.drawings.check([arguments.file.as_path()])?;
     let (format, plans) = read(&arguments.file)?;
@@ -75,7 +74,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         memory::check(largest, plans.len())?;
         exercise::run(&plans, &sizes, &settings, |line| say(arguments, &format!("{line}\n")))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Prints, where a file goes to standard output beside it.

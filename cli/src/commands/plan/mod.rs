@@ -3,8 +3,6 @@
 mod ask;
 mod summary;
 
-use std::process::ExitCode;
-
 use clap::Args;
 use hcomm::planner::export::Drawing;
 use hcomm::planner::verify::FoldOrder;
@@ -24,7 +22,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "plan",
     about: "Compile a collective into its plan, prove it, and print or draw it",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(&parsed(matches)?),
+    run: |matches, _| run(&parsed(matches)?),
 };
 
 const AFTER_HELP: &str = "\
@@ -80,7 +78,7 @@ struct Arguments {
     drawings: Drawings,
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: &Arguments) -> Result<u8, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     arguments
         .drawings
@@ -96,7 +94,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     draw(arguments, &asked, &plans, shown)?;
     let folds = asked.request().collective.reduces() && asked.world() > 1;
     show(arguments, &asked, shown, &words(proof, folds, &settings))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// All slices, or the one that is to be shown where nothing needs the others.

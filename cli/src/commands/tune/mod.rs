@@ -16,7 +16,6 @@ mod setup;
 mod tiles;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -27,6 +26,7 @@ use hcomm::{Communicator, Placement};
 
 use super::print::{print, unwritten};
 use super::{Subcommand, parsed};
+use crate::invocation::Invocation;
 use crate::mistake::CommandError;
 use ranks::Order;
 use results::Cell;
@@ -37,7 +37,7 @@ pub const COMMAND: Subcommand = Subcommand {
     name: "tune",
     about: "Measure what communication costs on this machine, for the choice of algorithms",
     arguments: |command| Arguments::augment_args(command).after_help(AFTER_HELP),
-    run: |matches| run(&parsed(matches)?),
+    run: |matches, invocation| run(&parsed(matches)?, invocation),
 };
 
 const AFTER_HELP: &str = "\
@@ -113,39 +113,43 @@ impl Arguments {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run(arguments: &Arguments, invocation: &Invocation<'_>) -> Result<u8, CommandError> {
     let settings = Settings::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     if arguments.as_rank {
         return as_rank(arguments, settings);
     }
     match &arguments.check {
-        Some(file) => check(arguments, &settings, file.as_deref()),
-        None => tune(arguments),
+        Some(file) => check(arguments, &settings, file.as_deref(), invocation),
+        None => tune(arguments, invocation),
     }
 }
 
-fn as_rank(arguments: &Arguments, settings: Settings) -> Result<ExitCode, CommandError> {
+fn as_rank(arguments: &Arguments, settings: Settings) -> Result<u8, CommandError> {
     let placement = Placement::from_env().map_err(|error| CommandError::Usage(error.to_string()))?;
     let failed = |error: hcomm::CreateError| CommandError::Failed { code: 1, message: error.to_string() };
     let comm = Communicator::connect(&placement, settings).map_err(failed)?;
     let budget = Duration::from_millis(arguments.budget_ms.unwrap_or_default());
     let results = arguments.results.clone().unwrap_or_default();
     rank::run(&comm, &arguments.sizes()?, budget, &results)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Measures all setups, in about the time that it is to take.
-fn measure(arguments: &Arguments, tuning: &Path) -> Result<Vec<(Setup, Vec<Cell>)>, CommandError> {
+fn measure(
+    arguments: &Arguments,
+    tuning: &Path,
+    invocation: &Invocation<'_>,
+) -> Result<Vec<(Setup, Vec<Cell>)>, CommandError> {
     let (setups, sizes) = (arguments.setups(), arguments.sizes()?);
     let usual = if arguments.quick { SECONDS.1 } else { SECONDS.0 };
     let seconds = Duration::from_secs(arguments.seconds.unwrap_or(usual));
     let budget = seconds / Setup::all().len().max(1) as u32;
     eprintln!("about {:.0} s", budget.as_secs_f64() * setups.len() as f64);
     let order = Order { sizes: &sizes, budget, tuning };
-    setups.into_iter().map(|setup| Ok((setup, ranks::measure(&setup, &order)?))).collect()
+    setups.into_iter().map(|setup| Ok((setup, ranks::measure(&setup, &order, invocation)?))).collect()
 }
 
-fn tune(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn tune(arguments: &Arguments, invocation: &Invocation<'_>) -> Result<u8, CommandError> {
     let path =
         arguments.out.clone().or_else(usual_path).ok_or_else(|| {
             CommandError::Usage("there is no home directory; expected --out FILE".to_owned())
@@ -156,7 +160,7 @@ fn tune(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         false => Vec::new(),
     };
     let start = Instant::now();
-    let measured = measure(arguments, Path::new("off"))?;
+    let measured = measure(arguments, Path::new("off"), invocation)?;
     let samples = measured.iter().flat_map(|(_, cells)| cells).map(|cell| cell.times_ns.len() as u64).sum();
     let tuning = Tuning {
         machine: Some(this_machine()),
@@ -167,7 +171,7 @@ fn tune(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     save(&path, &tuning)?;
     let name = path.display().to_string();
     print(&if arguments.json { figures_json(&tuning, &name) } else { figures(&tuning, &name) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// At once: whoever reads the file meanwhile finds the old one or the new one.
@@ -237,20 +241,25 @@ fn figures_json(tuning: &Tuning, path: &str) -> String {
     format!("{}\n", serde_json::json!({ "file": path, "links": links }))
 }
 
-fn check(arguments: &Arguments, settings: &Settings, file: Option<&Path>) -> Result<ExitCode, CommandError> {
+fn check(
+    arguments: &Arguments,
+    settings: &Settings,
+    file: Option<&Path>,
+    invocation: &Invocation<'_>,
+) -> Result<u8, CommandError> {
     let choice = file.map_or_else(|| settings.tuning.clone(), |file| TuningChoice::File(file.to_owned()));
     let tuned = Tuned::load(&choice).map_err(|error| CommandError::Usage(error.to_string()))?;
     let word = hcomm::settings::value::Value::show(&choice);
     let built_in =
         if tuned.text.is_empty() { ", hcomm's built-in figures: no tuning file counts here" } else { "" };
     eprintln!("checks the choices by {}{built_in}", tuned.source);
-    let measured = measure(arguments, Path::new(&word))?;
+    let measured = measure(arguments, Path::new(&word), invocation)?;
     let text = match arguments.json {
         true => format!("{}\n", check::json(&measured, &tuned.source)),
         false => check::text(&measured, &tuned.source),
     };
     print(&text)?;
-    Ok(ExitCode::from(u8::from(!check::is_good(&measured))))
+    Ok(u8::from(!check::is_good(&measured)))
 }
 
 /// `shm:2`.

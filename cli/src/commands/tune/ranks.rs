@@ -1,14 +1,15 @@
-//! Starts the ranks of a setup, as processes of this program, and fetches what they have measured.
+//! Starts the ranks of a setup, as processes of this command, and fetches what they have measured.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use hcomm::launch::{Exit, Launch, Output};
+use hcomm::launch::{Exit, Output};
 
 use super::results::{self, Cell};
 use super::setup::Setup;
+use crate::invocation::Invocation;
 use crate::mistake::CommandError;
 
 /// What every rank is told.
@@ -22,16 +23,19 @@ pub struct Order<'a> {
 }
 
 /// Measures a setup.
-pub fn measure(setup: &Setup, order: &Order<'_>) -> Result<Vec<Cell>, CommandError> {
+pub fn measure(
+    setup: &Setup,
+    order: &Order<'_>,
+    invocation: &Invocation<'_>,
+) -> Result<Vec<Cell>, CommandError> {
     let file = Scratch::new(setup);
     let start = Instant::now();
     begin(setup);
     let failed = |message: String| CommandError::Failed { code: 1, message };
-    let program = env::current_exe().map_err(|cause| failed(format!("cannot find this program: {cause}")))?;
     let sizes: Vec<String> = order.sizes.iter().map(u64::to_string).collect();
     let budget = order.budget.as_millis().to_string();
-    let launch = Launch::new(program, setup.world)
-        .args(["tune", "--as-rank", "--sizes", &sizes.join(","), "--budget-ms", &budget])
+    let launch = invocation
+        .again(setup.world, ["tune", "--as-rank", "--sizes", &sizes.join(","), "--budget-ms", &budget])?
         .args([Path::new("--results"), file.path()])
         .variable("HCOMM_TRANSPORT", setup.kind.name())
         .variable("HCOMM_TUNING", order.tuning)

@@ -53,7 +53,7 @@ pub fn write(path: &Path, cells: &[Cell]) -> std::io::Result<()> {
     fs::write(path, Value::from(cells.iter().map(cell).collect::<Vec<_>>()).to_string())
 }
 
-/// Reads cells; `None` where they are not what [`write`] writes.
+/// Reads cells; `None` where they are not what [`write()`] writes.
 pub fn read(path: &Path) -> Option<Vec<Cell>> {
     let value: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     let time = |pair: &Value| Some((candidate(pair.get(0)?)?, pair.get(1)?.as_f64()?));
