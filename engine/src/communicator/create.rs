@@ -115,9 +115,23 @@ impl Communicator {
     /// # Errors
     /// As [`Communicator::from_env`].
     pub fn connect(placement: &Placement, settings: Settings) -> Result<Communicator, CreateError> {
+        Communicator::connect_with(placement, settings, None)
+    }
+
+    /// The same, where rank 0 may bring the listener at which the others find it, so that its address could be made known before. It is
+    /// for the placement's address to say where it listens; what other ranks bring is closed.
+    ///
+    /// # Errors
+    /// As [`Communicator::from_env`].
+    pub fn connect_with(
+        placement: &Placement,
+        settings: Settings,
+        listener: Option<TcpListener>,
+    ) -> Result<Communicator, CreateError> {
+        let listener = listener.filter(|_| placement.rank == 0);
         // Rank 0's tuning is everybody's.
         let tuned = if placement.rank == 0 { Tuned::load(&settings.tuning)? } else { Tuned::default() };
-        Communicator::connect_at(placement, settings, Agreed::new(tuned), None)
+        Communicator::connect_at(placement, settings, Agreed::new(tuned), listener)
     }
 
     /// The same; rank 0 says what all go by, and may bring the listener at its address.

@@ -10,6 +10,8 @@ use hcomm_ops::Rank;
 use super::agreed::Agreed;
 use super::{Communicator, CreateError};
 use crate::environment::{Address, Token};
+use crate::settings::Settings;
+use crate::tuning::Tuned;
 
 /// Where the communicators of a split between threads wait for their ranks, by (split, rank of the old communicator).
 #[derive(Debug, Default)]
@@ -37,12 +39,28 @@ impl Communicator {
     /// # Errors
     /// Where the ranks do not find each other, or the old communicator has failed.
     pub fn split(&self, group: Option<u32>, key: i64) -> Result<Option<Communicator>, CreateError> {
+        self.split_with(group, key, self.settings().clone())
+    }
+
+    /// [`Communicator::split`] into communicators made with these settings. Where all must agree, those of each group's first rank count;
+    /// between threads of a process all of that rank's do. Where that rank asks for another tuning than this communicator was
+    /// made with, it is read anew.
+    ///
+    /// # Errors
+    /// As [`Communicator::split`], and where a tuning or a topology that the settings name cannot be used.
+    pub fn split_with(
+        &self,
+        group: Option<u32>,
+        key: i64,
+        settings: Settings,
+    ) -> Result<Option<Communicator>, CreateError> {
         let mine = [group.map_or(-1, i64::from), key];
         let mut all = vec![0; 2 * self.world()];
         self.all_gather(&mine, &mut all)?;
         let mut members: Vec<Rank> = (0..self.world()).filter(|r| all[2 * r] == mine[0]).collect();
         members.sort_by_key(|r| (all[2 * r + 1], *r));
-        let split = Split { members, group: mine[0], number: self.inner.domain.watch.made() };
+        let number = self.inner.domain.watch.made();
+        let split = Split { members, group: mine[0], number, settings };
         let made = match &self.inner.facts.hall {
             Some(hall) => self.split_threads(&split, hall),
             None => self.split_processes(&split),
@@ -52,8 +70,9 @@ impl Communicator {
 
     fn split_threads(&self, split: &Split, hall: &Hall) -> Result<Option<Communicator>, CreateError> {
         let leads = split.members.first() == Some(&self.rank());
+        let make = |agreed| Communicator::in_process_by(split.members.len(), &split.settings, agreed);
         let made = match leads {
-            true => Communicator::in_process_by(split.members.len(), self.settings(), self.passed_on()),
+            true => self.passed_on(&split.settings).and_then(make),
             false => Ok(Vec::new()),
         };
         let failed = made.map(|communicators| {
@@ -70,15 +89,18 @@ impl Communicator {
 
     fn split_processes(&self, split: &Split) -> Result<Option<Communicator>, CreateError> {
         let leads = split.members.first() == Some(&self.rank());
-        let listener = if leads { Some(self.listen()?) } else { None };
+        // Who cannot lead tells the others so, by no address.
+        let lead = || Ok::<_, CreateError>((self.listen()?, self.passed_on(&split.settings)?));
+        let lead = if leads { lead().map(Some) } else { Ok(None) };
         let mut own = [0_u8; ADDRESS_BYTES];
-        if let Some((_, address)) = &listener {
+        if let Ok(Some(((_, address), _))) = &lead {
             let text = address.to_string();
             own[..text.len().min(ADDRESS_BYTES)]
                 .copy_from_slice(&text.as_bytes()[..text.len().min(ADDRESS_BYTES)]);
         }
         let mut addresses = vec![0_u8; ADDRESS_BYTES * self.world()];
         self.all_gather(&own, &mut addresses)?;
+        let lead = lead?;
         if split.group < 0 {
             return Ok(None);
         }
@@ -96,14 +118,21 @@ impl Communicator {
             token: self.token_of(split),
             source: "split",
         };
-        let settings = self.settings().clone();
-        let listener = listener.map(|(listener, _)| listener);
-        Communicator::connect_at(&placement, settings, self.passed_on(), listener).map(Some)
+        let (listener, agreed) = match lead {
+            Some(((listener, _), agreed)) => (Some(listener), agreed),
+            None => (None, Agreed::default()),
+        };
+        Communicator::connect_at(&placement, split.settings.clone(), agreed, listener).map(Some)
     }
 
-    /// What a communicator split from this handle goes by.
-    fn passed_on(&self) -> Agreed {
-        self.inner.facts.agreed.split(self.options.name.as_deref(), self.options.pins.as_deref())
+    /// What a communicator split from this handle, with these settings, goes by.
+    fn passed_on(&self, settings: &Settings) -> Result<Agreed, CreateError> {
+        let agreed =
+            self.inner.facts.agreed.split(self.options.name.as_deref(), self.options.pins.as_deref());
+        match settings.tuning == self.settings().tuning {
+            true => Ok(agreed),
+            false => Ok(Agreed { tuned: Tuned::load(&settings.tuning)?, ..agreed }),
+        }
     }
 
     /// A listener where the other ranks can reach this one.
@@ -131,6 +160,8 @@ struct Split {
     members: Vec<Rank>,
     group: i64,
     number: u64,
+    /// This rank's, for the new communicator.
+    settings: Settings,
 }
 
 impl Hall {

@@ -4,6 +4,7 @@ mod allocated;
 mod any_rank;
 mod choice;
 mod common;
+mod created;
 mod deterministic;
 mod ends;
 mod failures;
