@@ -26,6 +26,7 @@ from .gpu import GpuDirect, enable_gpu_direct
 from .ops import ReduceOp, premul_sum
 from .overlap import overlap_scope
 from .plans import plan
+from .profiling import ProfileStats, enable_profiling, get_profile_stats
 from .startup import init, is_initialized
 from .work import Work
 

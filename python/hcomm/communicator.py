@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from . import _native, _state
+from . import _native, _state, profiling
 from .calls import Array, Calls
 from .ops import name_of
 from .work import Work
@@ -118,6 +118,7 @@ class Communicator(Calls):
     def close(self) -> None:
         """Waits for all operations, sends what peers still need, and says goodbye. Raises the first failure that it has met."""
         with _state.lock:
+            profiling.retire(self._native)
             _state.live.discard(self._native)
             if _state.default is not None and _state.default._native is self._native:
                 _state.default = None

@@ -1,1 +1,203 @@
-TEMP = 1
+"""`enable_profiling` and `get_profile_stats`: what the calls of this process came to.
+
+>>> import numpy, hcomm
+>>> comm = hcomm.init()
+>>> hcomm.enable_profiling()
+>>> for _ in range(3):
+...     _ = hcomm.all_reduce(numpy.ones(1000, "f4"))
+>>> stats = hcomm.get_profile_stats()
+>>> stats["all_reduce"]["calls"], stats["all_reduce"]["bytes"]
+(3, 12000)
+>>> hcomm.enable_profiling(False)
+>>> comm.close()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native, _state
+
+_KEPT: dict[tuple[str, str, str], dict[str, Any]] = {}
+"""What closed communicators have kept, by call, type and algorithm."""
+_KEPT_EXPOSED: dict[str, float] = {}
+_KEPT_LINKS: list[tuple[float, bool]] = []
+
+
+def enable_profiling(on: bool = True) -> None:
+    """Keeps times and sizes of all calls of this process from now on, of every communicator, those of torch's groups included. Switching it on
+    begins anew; switching it off keeps what there is. Each rank may do as it likes.
+    """
+    with _state.lock:
+        if on:
+            _KEPT.clear()
+            _KEPT_EXPOSED.clear()
+            _KEPT_LINKS.clear()
+        _state.is_profiling = on
+        for native in list(_state.live):
+            native.record_statistics(on)
+
+
+def get_profile_stats() -> ProfileStats:
+    """What has been kept since `enable_profiling()`.
+
+    A dict by call (`all_reduce`, ..., `send`, `recv`) of dicts:
+
+    - `calls`, `failures`; `bytes` of the full buffers in all; `sent_bytes`, what this rank sent to others (half with `set_precision("fp16")`);
+    - `time_min`, `time_median`, `time_p99`, `time_max`, `time_total`: seconds from the call to its end, the quantiles to within 2 %;
+    - `exposed_time`: the seconds of these in which the program waited; what torch waits for inside its own futures (DDP) is not among them;
+    - `bus_bandwidth`: bytes per second as nccl-tests counts them, and `link_share`, its share of `link_bandwidth`; `link_measured` says whether
+      that was measured by `hcomm tune`, or is the usual figure;
+    - `sizes`: calls by the least power of two below their bytes;
+    - `kinds`: the same numbers of calls, bytes and bytes sent by type of elements and algorithm.
+    """
+    rows = {key: _copy(row) for key, row in _KEPT.items()}
+    exposed, links = dict(_KEPT_EXPOSED), list(_KEPT_LINKS)
+    with _state.lock:
+        for native in list(_state.live):
+            _gather(native, rows, exposed, links)
+    stats = ProfileStats()
+    for name in dict.fromkeys(call for call, _, _ in rows):
+        own = [row for (call, _, _), row in rows.items() if call == name]
+        stats[name] = _summary(own, exposed.get(name, 0.0), min(links, default=(0.0, False)))
+    return stats
+
+
+class ProfileStats(dict[str, dict[str, Any]]):
+    """A dict that prints as a table."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "no calls since hcomm.enable_profiling()"
+        head = ("call", "calls", "bytes", "sent", "min", "median", "p99", "exposed", "bus", "of link")
+        lines = [head, *(_line(name, row) for name, row in self.items())]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+        table = ["  ".join(_aligned(line, widths)) for line in lines]
+        sizes = [f"{name}: {_sizes(row['sizes'])}" for name, row in self.items() if row["sizes"]]
+        note = [] if all(row["link_measured"] for row in self.values()) else ["link: the usual figure; `hcomm tune` measures it"]
+        return "\n".join([*table, "calls by size:", *sizes, *note])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text("..." if cycle else str(self))
+
+
+def retire(native: _native.Communicator) -> None:
+    """Keeps what a communicator has, before it closes."""
+    if _state.is_profiling:
+        _gather(native, _KEPT, _KEPT_EXPOSED, _KEPT_LINKS)
+        del _KEPT_LINKS[1:]
+
+
+def _gather(
+    native: _native.Communicator,
+    rows: dict[tuple[str, str, str], dict[str, Any]],
+    exposed: dict[str, float],
+    links: list[tuple[float, bool]],
+) -> None:
+    for row in native.statistics():
+        key = (row["call"], row["dtype"], row["algorithm"])
+        _add(rows.setdefault(key, {}), row)
+    for name, seconds in native.exposed().items():
+        exposed[name] = exposed.get(name, 0.0) + seconds
+    links.append(native.link())
+
+
+_SUMS = ("calls", "failures", "bytes", "sent_bytes", "total_ns")
+
+
+def _add(total: dict[str, Any], row: dict[str, Any]) -> None:
+    """Adds statistics of the same kind of calls."""
+    total.setdefault("dtype", row["dtype"])
+    total.setdefault("algorithm", row["algorithm"])
+    total["min_ns"] = min(total.get("min_ns", row["min_ns"]), row["min_ns"])
+    total["max_ns"] = max(total.get("max_ns", 0), row["max_ns"])
+    total["bus_bytes"] = total.get("bus_bytes", 0.0) + row["bus_bytes_per_s"] * row["total_ns"] / 1e9
+    for name in _SUMS:
+        total[name] = total.get(name, 0) + row[name]
+    for name in ("sizes", "times"):
+        counts = total.setdefault(name, {})
+        for key, calls in row[name].items():
+            counts[key] = counts.get(key, 0) + calls
+
+
+def _copy(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: dict(value) if isinstance(value, dict) else value for name, value in row.items()}
+
+
+def _summary(rows: list[dict[str, Any]], exposed: float, link: tuple[float, bool]) -> dict[str, Any]:
+    """The statistics of one call, over its kinds."""
+    times: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for row in rows:
+        for counts, name in ((times, "times"), (sizes, "sizes")):
+            for key, calls in row[name].items():
+                counts[key] = counts.get(key, 0) + calls
+    total_ns = sum(row["total_ns"] for row in rows)
+    bandwidth = sum(row["bus_bytes"] for row in rows) / (total_ns / 1e9) if total_ns else 0.0
+    link_bandwidth, measured = link
+    return {
+        "calls": sum(row["calls"] for row in rows),
+        "failures": sum(row["failures"] for row in rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "sent_bytes": sum(row["sent_bytes"] for row in rows),
+        "time_min": min(row["min_ns"] for row in rows) / 1e9,
+        "time_median": _quantile(times, 0.5) / 1e9,
+        "time_p99": _quantile(times, 0.99) / 1e9,
+        "time_max": max(row["max_ns"] for row in rows) / 1e9,
+        "time_total": total_ns / 1e9,
+        "exposed_time": exposed,
+        "bus_bandwidth": bandwidth,
+        "link_bandwidth": link_bandwidth,
+        "link_measured": measured,
+        "link_share": bandwidth / link_bandwidth if link_bandwidth else 0.0,
+        "sizes": dict(sorted(sizes.items())),
+        "kinds": [
+            {name: row[name] for name in ("dtype", "algorithm", "calls", "failures", "bytes", "sent_bytes")} for row in rows
+        ],
+    }
+
+
+def _quantile(times: dict[int, int], part: float) -> float:
+    place = max(part * sum(times.values()), 1)
+    seen = 0
+    for ns, calls in sorted(times.items()):
+        seen += calls
+        if seen >= place:
+            return ns
+    return 0
+
+
+def _line(name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        name,
+        str(row["calls"]) if not row["failures"] else f"{row['calls']} ({row['failures']} failed)",
+        _bytes(row["bytes"]),
+        _bytes(row["sent_bytes"]),
+        *(_seconds(row[key]) for key in ("time_min", "time_median", "time_p99", "exposed_time")),
+        f"{row['bus_bandwidth'] / 1e9:.2f} GB/s",
+        f"{row['link_share']:.0%}",
+    )
+
+
+def _aligned(line: tuple[str, ...], widths: list[int]) -> list[str]:
+    name, *numbers = line
+    return [name.ljust(widths[0]), *(text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True))]
+
+
+def _sizes(sizes: dict[int, int]) -> str:
+    return ", ".join(f"{_bytes(size)}+: {calls}" for size, calls in sizes.items())
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _seconds(seconds: float) -> str:
+    for factor, unit in ((1e6, "us"), (1e3, "ms")):
+        if seconds * factor < 1000:
+            return f"{seconds * factor:.1f} {unit}"
+    return f"{seconds:.2f} s"

@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 use hcomm::ops::RawSpan;
 use hcomm::ops::buffer::{Claim, Landing, Narrowed};
 use hcomm::{
-    Apart, Binding, Buffers, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Refused, Spans, StableBuffer,
+    Apart, Binding, Buffers, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Refused, Spans,
+    StableBuffer,
 };
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -62,7 +63,9 @@ impl Lent {
             return Err(PyTypeError::new_err(format!("arrays of {dtype} and {} in one list", other.dtype)));
         }
         if to != Use::Input && arrays.iter().any(|array| array.is_readonly) {
-            return Err(PyBufferError::new_err("the output is read-only; expected memory that may be written"));
+            return Err(PyBufferError::new_err(
+                "the output is read-only; expected memory that may be written",
+            ));
         }
         match side_by_side(&arrays) {
             Some(span) => {
@@ -144,7 +147,8 @@ unsafe impl StableBuffer for Lent {
 /// The bytes of arrays that lie side by side, one after the other.
 fn side_by_side(arrays: &[Array]) -> Option<RawSpan> {
     let first = arrays.iter().find(|array| array.layout.count > 0);
-    let start = first.map_or(NonNull::dangling(), |array| NonNull::new(array.start).unwrap_or(NonNull::dangling()));
+    let start =
+        first.map_or(NonNull::dangling(), |array| NonNull::new(array.start).unwrap_or(NonNull::dangling()));
     let mut bytes = 0;
     for array in arrays.iter().filter(|array| array.layout.count > 0) {
         if !array.layout.is_contiguous() || array.start != start.as_ptr().wrapping_add(bytes) {

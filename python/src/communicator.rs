@@ -122,7 +122,8 @@ impl Communicator {
             .ok_or_else(|| errors::refused(py, "a job token that is not 64 hexadecimal digits"))?;
         let (rank, world) = place;
         let source = "python";
-        let placement = Placement { rank, world, local_rank: None, local_world: None, address, token, source };
+        let placement =
+            Placement { rank, world, local_rank: None, local_world: None, address, token, source };
         connect(py, placement, settings::read(overrides)?, listener)
     }
 

@@ -80,7 +80,9 @@ fn from_refused(py: Python<'_>, refused: &Refused) -> PyErr {
             facts.set_item("world", world)
         }),
         Refused::Overlap => raise(py, "OverlapError", &text, |_| Ok(())),
-        Refused::Plan(_) | Refused::Pin(_) | Refused::Pins { .. } => raise(py, "PlanError", &text, |_| Ok(())),
+        Refused::Plan(_) | Refused::Pin(_) | Refused::Pins { .. } => {
+            raise(py, "PlanError", &text, |_| Ok(()))
+        }
         Refused::Unusable(failure) => {
             let cause = from_failure(py, failure);
             let error = raise(py, "UnusableError", &text, |_| Ok(()));

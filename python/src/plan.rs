@@ -101,7 +101,10 @@ impl Plan {
 
     fn __repr__(&self) -> String {
         let world = self.slices.len();
-        format!("<hcomm.Plan {} by {}, {world} ranks>", self.sizing.request.collective, self.slices[0].algorithm)
+        format!(
+            "<hcomm.Plan {} by {}, {world} ranks>",
+            self.sizing.request.collective, self.slices[0].algorithm
+        )
     }
 
     /// What a notebook shows.
@@ -137,9 +140,13 @@ pub fn plan(
 ) -> PyResult<Plan> {
     let (ranks, hosts) = place;
     if ranks == 0 || hosts == 0 || ranks % hosts != 0 {
-        return Err(errors::refused(py, &format!("{ranks} ranks on {hosts} hosts; expected equally many on each")));
+        return Err(errors::refused(
+            py,
+            &format!("{ranks} ranks on {hosts} hosts; expected equally many on each"),
+        ));
     }
-    let topology = if hosts == 1 { Topology::single_host(ranks) } else { Topology::hosts(hosts, ranks / hosts) };
+    let topology =
+        if hosts == 1 { Topology::single_host(ranks) } else { Topology::hosts(hosts, ranks / hosts) };
     let settings = Settings::from_env().map_err(|error| errors::setting(py, &error.to_string()))?;
     let tuned = Tuned::load(&settings.tuning).map_err(|error| errors::setting(py, &error.to_string()))?;
     let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, ranks);
@@ -181,7 +188,10 @@ fn compile(
     let world = topology.world();
     request.check(world).map_err(|error| errors::refused(py, &error.to_string()))?;
     if world > MOST_RANKS {
-        return Err(errors::refused(py, &format!("plans of {world} ranks are too many; expected at most {MOST_RANKS}")));
+        return Err(errors::refused(
+            py,
+            &format!("plans of {world} ranks are too many; expected at most {MOST_RANKS}"),
+        ));
     }
     let make = || -> Result<Plan, planner::PlanError> {
         let candidate = planner::candidate(&request, topology, choice)?;

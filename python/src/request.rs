@@ -103,7 +103,12 @@ impl Asked<'_, '_> {
         Ok((ask, self.given(collective, communicator, wire)?))
     }
 
-    fn given(&self, collective: Collective, communicator: &Communicator, wire: Option<DType>) -> PyResult<Given> {
+    fn given(
+        &self,
+        collective: Collective,
+        communicator: &Communicator,
+        wire: Option<DType>,
+    ) -> PyResult<Given> {
         let side = |lent| Side::new(lent, wire);
         Ok(match (self.input, self.output) {
             (None, None) => Given::Nothing(Nothing),

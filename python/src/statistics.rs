@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hcomm::{CallStatistics, Statistics};
+use hcomm::statistics::{CallStatistics, Statistics};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -48,12 +48,13 @@ fn show_call(py: Python<'_>, call: &CallStatistics) -> PyResult<Py<PyDict>> {
     shown.set_item("sent_bytes", call.sent_bytes)?;
     shown.set_item("total_ns", call.total_ns)?;
     shown.set_item("min_ns", call.min_ns)?;
-    shown.set_item("median_ns", call.median_ns)?;
-    shown.set_item("p99_ns", call.p99_ns)?;
     shown.set_item("max_ns", call.max_ns)?;
     shown.set_item("bus_bytes_per_s", call.bus_gb_per_s * 1e9)?;
     let sizes = PyDict::new(py);
     call.sizes.iter().try_for_each(|size| sizes.set_item(size.from_bytes, size.calls))?;
     shown.set_item("sizes", sizes)?;
+    let times = PyDict::new(py);
+    call.times.iter().try_for_each(|time| times.set_item(time.ns, time.calls))?;
+    shown.set_item("times", times)?;
     Ok(shown.unbind())
 }

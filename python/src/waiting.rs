@@ -56,7 +56,9 @@ pub fn run_aside<T: Send + 'static>(py: Python<'_>, run: impl FnOnce() -> T + Se
                 return Ok(value);
             }
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("hcomm panicked; see standard error")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("hcomm panicked; see standard error"));
+            }
         }
     }
 }

@@ -67,7 +67,11 @@ impl Work {
         for other in &others {
             operations.extend(other.operations.get()?.iter().cloned());
         }
-        Ok(Work { operations: Here::new(operations), shared: first.shared.clone(), collective: first.collective })
+        Ok(Work {
+            operations: Here::new(operations),
+            shared: first.shared.clone(),
+            collective: first.collective,
+        })
     }
 
     /// Waits until all has ended, for at most `timeout` seconds; whether it has. Raises what failed.

@@ -50,6 +50,12 @@ impl Histogram {
         self.max_ns
     }
 
+    /// Times that there were, to within 2 %, and how many of each, ascending.
+    pub fn times(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let there = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        there.map(|(bucket, count)| (middle_ns(bucket).clamp(self.min_ns(), self.max_ns()), *count))
+    }
+
     /// The least time that is as long as `part` (0 to 1) of all, to within 2 %; 0 where there is none.
     pub fn quantile_ns(&self, part: f64) -> u64 {
         let place = ((part * self.count as f64).ceil() as u64).max(1);

@@ -8,7 +8,7 @@ use hcomm_ops::DType;
 use hcomm_planner::bandwidth::{algorithm_gb_per_s, bus_factor};
 
 use super::histogram::Histogram;
-use super::{CallKind, CallStatistics, SizeCount, Statistics};
+use super::{CallKind, CallStatistics, SizeCount, Statistics, TimeCount};
 use crate::call::Call;
 
 /// Kinds, types and algorithms that are told apart; plans may have any name.
@@ -180,6 +180,7 @@ impl Row {
             median_ns: self.times.quantile_ns(0.5),
             p99_ns: self.times.quantile_ns(0.99),
             max_ns: self.times.max_ns(),
+            times: self.times.times().map(|(ns, calls)| TimeCount { ns, calls }).collect(),
             sizes: sizes.map(|(at, calls)| SizeCount { from_bytes: from_bytes(at), calls: *calls }).collect(),
             bus_gb_per_s: factor * algorithm_gb_per_s(self.bytes, total_ns as f64 / 1000.0),
         }

@@ -56,6 +56,8 @@ pub struct CallStatistics {
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
+    /// Calls by the time that they took, to within 2 %, ascending: to join the statistics of several communicators.
+    pub times: Vec<TimeCount>,
     /// Calls by bytes of the full buffer; only sizes that there were, ascending.
     pub sizes: Vec<SizeCount>,
     /// Bus bandwidth in GB/s, of thousands, as `hcomm bench` counts it; for messages, their bytes over their time. Calls that overlap
@@ -68,6 +70,15 @@ pub struct CallStatistics {
 pub struct SizeCount {
     /// The least of these sizes: 0 (alone), or a power of two; they are less than twice as many.
     pub from_bytes: u64,
+    /// How many calls.
+    pub calls: u64,
+}
+
+/// Calls that took about as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeCount {
+    /// Nanoseconds, to within 2 %.
+    pub ns: u64,
     /// How many calls.
     pub calls: u64,
 }

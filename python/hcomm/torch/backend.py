@@ -10,7 +10,7 @@ import torch
 from torch._C._distributed_c10d import Backend as TorchBackend
 from torch._C._distributed_c10d import Work as TorchWork
 
-from .. import _native, _state
+from .. import _native, _state, profiling
 from ..errors import HcommError
 from .operations import UNSET, Operations
 from .rendezvous import Handle
@@ -111,6 +111,7 @@ class Backend(Operations, TorchBackend):
             self._leave()
 
     def _leave(self) -> None:
+        profiling.retire(self._communicator)
         _state.live.discard(self._communicator)
         with contextlib.suppress(HcommError):
             self._communicator.close()

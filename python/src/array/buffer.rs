@@ -21,7 +21,9 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     let format = buffer.format().to_string_lossy();
     let dtype = dtype_of(&format, buffer.item_size()).ok_or_else(|| unknown_dtype(&format!("'{format}'")))?;
     if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
-        return Err(PyBufferError::new_err("a buffer of pointers to rows; expected elements at fixed strides"));
+        return Err(PyBufferError::new_err(
+            "a buffer of pointers to rows; expected elements at fixed strides",
+        ));
     }
     let dimensions = buffer.shape().iter().copied().zip(buffer.strides().iter().copied());
     let layout = Layout::strided(dimensions, buffer.item_size())

@@ -95,7 +95,9 @@ fn capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
     let options = PyDict::new(py);
     options.set_item("max_version", (1, 0))?;
     let made = match object.call_method(intern!(py, "__dlpack__"), (), Some(&options)) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0(intern!(py, "__dlpack__"))?,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            object.call_method0(intern!(py, "__dlpack__"))?
+        }
         made => made?,
     };
     Ok(made.cast_into::<PyCapsule>()?)

@@ -20,10 +20,7 @@ impl Layout {
     }
 
     /// By shape and strides (bytes); `None` where the number of elements overflows.
-    pub fn strided(
-        dimensions: impl IntoIterator<Item = (usize, isize)>,
-        item_bytes: usize,
-    ) -> Option<Self> {
+    pub fn strided(dimensions: impl IntoIterator<Item = (usize, isize)>, item_bytes: usize) -> Option<Self> {
         let mut dimensions: Vec<_> = dimensions.into_iter().collect();
         let count = dimensions.iter().try_fold(1_usize, |count, (extent, _)| count.checked_mul(*extent))?;
         count.checked_mul(item_bytes)?;

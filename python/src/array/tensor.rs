@@ -53,7 +53,8 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         return Err(PyTypeError::new_err(format!("a tensor on device {device}; expected one on the CPU")));
     }
     let type_of = object.getattr(intern!(py, "dtype"))?;
-    let place = torch.dtypes.bind(py).get_item(&type_of)?.ok_or_else(|| unknown_dtype(&type_of.to_string()))?;
+    let place =
+        torch.dtypes.bind(py).get_item(&type_of)?.ok_or_else(|| unknown_dtype(&type_of.to_string()))?;
     let dtype = DType::ALL[place.extract::<usize>()?];
     if object.call_method0(intern!(py, "is_neg"))?.is_truthy()?
         || object.call_method0(intern!(py, "is_conj"))?.is_truthy()?
