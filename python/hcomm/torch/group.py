@@ -43,7 +43,62 @@ def _is_one_of_several(opts: Any) -> bool:
     return bool(default != "custom" and (plugin is None or plugin.creator_fn is not create))
 
 
-class ProcessGroup(TorchGroup):
+class _NewNames(TorchGroup):
+    """Operations by the names that they have from torch 2.15 on."""
+
+    _hcomm: Backend
+
+    def reduce_scatter_single(self, *args: Any, **kwargs: Any) -> Any:
+        super().reduce_scatter_single(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def reduce_scatter_single_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        super().reduce_scatter_single_coalesced(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def all_gather_single(self, *args: Any, **kwargs: Any) -> Any:
+        super().all_gather_single(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def all_gather_single_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        super().all_gather_single_coalesced(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def all_to_all_single(self, *args: Any, **kwargs: Any) -> Any:
+        super().all_to_all_single(*args, **kwargs)
+        return self._hcomm.take_last()
+
+
+class _OldNames(TorchGroup):
+    """The same by the names that they had before; later versions take an override of these for one of the new ones."""
+
+    _hcomm: Backend
+
+    def _reduce_scatter_base(self, *args: Any, **kwargs: Any) -> Any:
+        super()._reduce_scatter_base(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def reduce_scatter_tensor_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        super().reduce_scatter_tensor_coalesced(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def _allgather_base(self, *args: Any, **kwargs: Any) -> Any:
+        super()._allgather_base(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def allgather_into_tensor_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        super().allgather_into_tensor_coalesced(*args, **kwargs)
+        return self._hcomm.take_last()
+
+    def alltoall_base(self, *args: Any, **kwargs: Any) -> Any:
+        super().alltoall_base(*args, **kwargs)
+        return self._hcomm.take_last()
+
+
+_Names: type[TorchGroup] = _NewNames if hasattr(TorchGroup, "all_gather_single") else _OldNames
+
+
+class ProcessGroup(_Names):  # type: ignore[misc,valid-type]
     """A group on one rank."""
 
     def __init__(self, store: Any, backend: Backend) -> None:
@@ -83,22 +138,6 @@ class ProcessGroup(TorchGroup):
         super().reduce_scatter(*args, **kwargs)
         return self._hcomm.take_last()
 
-    def reduce_scatter_single(self, *args: Any, **kwargs: Any) -> Any:
-        super().reduce_scatter_single(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def _reduce_scatter_base(self, *args: Any, **kwargs: Any) -> Any:
-        super()._reduce_scatter_base(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def reduce_scatter_single_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        super().reduce_scatter_single_coalesced(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def reduce_scatter_tensor_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        super().reduce_scatter_tensor_coalesced(*args, **kwargs)
-        return self._hcomm.take_last()
-
     def broadcast(self, *args: Any, **kwargs: Any) -> Any:
         super().broadcast(*args, **kwargs)
         return self._hcomm.take_last()
@@ -107,24 +146,8 @@ class ProcessGroup(TorchGroup):
         super().allgather(*args, **kwargs)
         return self._hcomm.take_last()
 
-    def all_gather_single(self, *args: Any, **kwargs: Any) -> Any:
-        super().all_gather_single(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def _allgather_base(self, *args: Any, **kwargs: Any) -> Any:
-        super()._allgather_base(*args, **kwargs)
-        return self._hcomm.take_last()
-
     def allgather_coalesced(self, *args: Any, **kwargs: Any) -> Any:
         super().allgather_coalesced(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def all_gather_single_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        super().all_gather_single_coalesced(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def allgather_into_tensor_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        super().allgather_into_tensor_coalesced(*args, **kwargs)
         return self._hcomm.take_last()
 
     def gather(self, *args: Any, **kwargs: Any) -> Any:
@@ -137,14 +160,6 @@ class ProcessGroup(TorchGroup):
 
     def alltoall(self, *args: Any, **kwargs: Any) -> Any:
         super().alltoall(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def all_to_all_single(self, *args: Any, **kwargs: Any) -> Any:
-        super().all_to_all_single(*args, **kwargs)
-        return self._hcomm.take_last()
-
-    def alltoall_base(self, *args: Any, **kwargs: Any) -> Any:
-        super().alltoall_base(*args, **kwargs)
         return self._hcomm.take_last()
 
     def barrier(self, *args: Any, **kwargs: Any) -> Any:
