@@ -296,6 +296,7 @@ impl Communicator {
             link,
             log,
             driver: Mutex::new(Some(driver)),
+            process: std::process::id(),
             closed: AtomicBool::new(false),
         };
         inner.introduce();

@@ -70,6 +70,8 @@ struct Inner {
     link: Link,
     log: Log,
     driver: Mutex<Option<JoinHandle<()>>>,
+    /// The process that made it. A child that the process forks has the memory, but neither the threads nor a place among the ranks.
+    process: u32,
     closed: AtomicBool,
 }
 
@@ -200,7 +202,8 @@ impl Communicator {
 
 impl Inner {
     fn close(&self) -> Result<(), Error> {
-        if self.closed.swap(true, Ordering::AcqRel) {
+        let is_forked = std::process::id() != self.process;
+        if is_forked || self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         let deadline = Instant::now() + self.settings.close_deadline;
