@@ -18,7 +18,7 @@
 
 pub mod launch;
 
-pub use hcomm_engine::bindings::{Apart, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly};
+pub use hcomm_engine::bindings::{Apart, Binding, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly, Spans};
 pub use hcomm_engine::environment::{self, Placement};
 #[doc(hidden)]
 pub use hcomm_engine::file;

@@ -226,6 +226,11 @@ impl Ask {
         Ask { collective, op: ReduceOp::Sum, root: 0, counts: None }
     }
 
+    /// What kind of call it is.
+    pub fn collective(&self) -> Collective {
+        self.collective
+    }
+
     /// With another reduction.
     pub fn op(self, op: ReduceOp) -> Self {
         Ask { op, ..self }

@@ -72,6 +72,19 @@ impl Communicator {
         Work::new(self.post_recv_any(OutputOnly(buffer), tag))
     }
 
+    /// [`Communicator::send`] of the input of any buffers.
+    pub fn send_call<B: Buffers + 'static>(&self, buffers: B, to: Rank, tag: u32) -> Work<B> {
+        Work::new(self.post_send(buffers, to, tag))
+    }
+
+    /// [`Communicator::recv`] into the output of any buffers; from whichever rank sends first where none is given.
+    pub fn recv_call<B: Buffers + 'static>(&self, buffers: B, from: Option<Rank>, tag: u32) -> Work<B> {
+        Work::new(match from {
+            Some(from) => self.post_recv(buffers, from, tag),
+            None => self.post_recv_any(buffers, tag),
+        })
+    }
+
     pub(super) fn post_send<B: Buffers>(&self, buffers: B, to: Rank, tag: u32) -> Pending<B> {
         match self.refuse_peer(to) {
             Some(refused) => Pending::refused(refused, buffers),

@@ -133,6 +133,11 @@ impl Communicator {
         Ok(hcomm_planner::explain(&request, planner.topology(), planner.choice())?)
     }
 
+    /// A request with what this handle asks of its calls (an algorithm, the order of folds), where the request itself does not say.
+    pub fn as_called(&self, request: &Request) -> Request {
+        self.as_asked(Cow::Borrowed(request)).into_owned()
+    }
+
     /// The plan that a call of this request through this handle will run on this rank.
     ///
     /// # Errors

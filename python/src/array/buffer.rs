@@ -1,0 +1,64 @@
+//! Objects with Python's buffer protocol: NumPy arrays, `bytearray`, `array.array`, `memoryview`.
+
+use hcomm::DType;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi::PyObject_CheckBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+
+use super::{Array, Layout, unknown_dtype};
+
+/// The memory of an object that has the protocol.
+pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    // SAFETY: only looks at the object's type.
+    if unsafe { PyObject_CheckBuffer(object.as_ptr()) } == 0 {
+        return Ok(None);
+    }
+    // The view keeps the memory in place: its owner refuses to resize meanwhile.
+    let view = PyMemoryView::from(object)?;
+    let buffer = PyUntypedBuffer::get(&view)?;
+    let format = buffer.format().to_string_lossy();
+    let dtype = dtype_of(&format, buffer.item_size()).ok_or_else(|| unknown_dtype(&format!("'{format}'")))?;
+    if buffer.suboffsets().is_some_and(|offsets| offsets.iter().any(|offset| *offset >= 0)) {
+        return Err(PyBufferError::new_err("a buffer of pointers to rows; expected elements at fixed strides"));
+    }
+    let dimensions = buffer.shape().iter().copied().zip(buffer.strides().iter().copied());
+    let layout = Layout::strided(dimensions, buffer.item_size())
+        .ok_or_else(|| PyBufferError::new_err("a buffer with more elements than memory can have"))?;
+    let array = Array {
+        start: buffer.buf_ptr().cast(),
+        dtype,
+        layout,
+        is_readonly: buffer.readonly(),
+        keep: view.into_any().unbind(),
+    };
+    Ok(Some(array))
+}
+
+/// The type of elements of this format (that of the module `struct`) and size.
+fn dtype_of(format: &str, bytes: usize) -> Option<DType> {
+    let code = match format.as_bytes() {
+        [b'>' | b'!', ..] if bytes > 1 => return None,
+        [b'@' | b'=' | b'<' | b'>' | b'!', code @ ..] => code,
+        code => code,
+    };
+    let dtype = match (code, bytes) {
+        (b"?", 1) => DType::Bool,
+        (b"b", 1) => DType::I8,
+        (b"B" | b"c", 1) => DType::U8,
+        (b"h", 2) => DType::I16,
+        (b"H", 2) => DType::U16,
+        (b"i" | b"l", 4) => DType::I32,
+        (b"I" | b"L", 4) => DType::U32,
+        (b"l" | b"q" | b"n", 8) => DType::I64,
+        (b"L" | b"Q" | b"N", 8) => DType::U64,
+        (b"e", 2) => DType::F16,
+        (b"f", 4) => DType::F32,
+        (b"d", 8) => DType::F64,
+        (b"Zf" | b"F", 8) => DType::Complex64,
+        (b"Zd" | b"D", 16) => DType::Complex128,
+        _ => return None,
+    };
+    Some(dtype)
+}

@@ -1,0 +1,368 @@
+//! [`Communicator`]: the engine's, for Python. Which calls there are is Python's business; here a call is a name, arrays and options.
+
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::os::fd::FromRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use hcomm::environment::{Address, Placement, Token};
+use hcomm::{InputOnly, OutputOnly, Rank};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bound::{Given, Side, Use};
+use crate::lifetime::Here;
+use crate::plan::{self, Plan};
+use crate::request::{Asked, Options, lent, parsed, seconds};
+use crate::statistics::{self, Exposed};
+use crate::waiting::run_aside;
+use crate::work::Work;
+use crate::{errors, settings};
+
+/// The ranks that call together, and this rank's place among them.
+#[pyclass(frozen, weakref, module = "hcomm._native")]
+pub struct Communicator {
+    handle: Here<Quietly>,
+    shared: Arc<Shared>,
+}
+
+/// What all handles on a communicator share, and the works of its calls.
+pub struct Shared {
+    /// To be aborted by.
+    communicator: Here<Quietly>,
+    is_recording: AtomicBool,
+    exposed: Exposed,
+    /// Waits in a row that a signal ended.
+    interruptions: AtomicU32,
+}
+
+impl Shared {
+    /// Whether times are kept.
+    pub fn is_recording(&self) -> bool {
+        self.is_recording.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of time that the program has spent waiting.
+    pub fn expose(&self, collective: &'static str, time: Duration) {
+        self.exposed.add(collective, time);
+    }
+
+    /// Takes note that a wait has ended by itself.
+    pub fn note_end(&self) {
+        if self.interruptions.load(Ordering::Relaxed) > 0 {
+            self.interruptions.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that a signal has ended a wait; the second one in a row ends everything.
+    pub fn note_interruption(&self) {
+        let was_interrupted = self.interruptions.fetch_add(1, Ordering::Relaxed) > 0;
+        if let Some(communicator) = self.communicator.get().ok().filter(|_| was_interrupted) {
+            communicator.abort("interrupted twice");
+        }
+    }
+}
+
+impl Communicator {
+    fn new(communicator: hcomm::Communicator) -> Self {
+        let shared = Shared {
+            communicator: Quietly::new(communicator.clone()),
+            is_recording: AtomicBool::new(false),
+            exposed: Exposed::default(),
+            interruptions: AtomicU32::new(0),
+        };
+        Communicator { handle: Quietly::new(communicator), shared: Arc::new(shared) }
+    }
+
+    fn handle(&self, handle: hcomm::Communicator) -> Self {
+        Communicator { handle: Quietly::new(handle), shared: self.shared.clone() }
+    }
+
+    fn work(&self, operation: hcomm::Work<Given>, collective: &'static str) -> Work {
+        Work::new(operation, self.shared.clone(), collective)
+    }
+
+    fn begin(&self, asked: &Asked<'_, '_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Work> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        let mut options = Options::read(options)?;
+        let (ask, given) = asked.bind(communicator, &mut options)?;
+        let handle = options.handle(communicator);
+        let name = ask.collective().name();
+        Ok(self.work(handle.as_ref().unwrap_or(communicator).call(&ask, given), name))
+    }
+}
+
+#[pymethods]
+impl Communicator {
+    /// The communicator of this process's job, from the variables that its launcher set; alone where there are none.
+    #[staticmethod]
+    fn from_environment(py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Communicator> {
+        let settings = settings::read(overrides)?;
+        let placement = Placement::from_env().map_err(|error| errors::from_create(py, &error.into()))?;
+        connect(py, placement, settings, None)
+    }
+
+    /// The communicator of a placement made by hand. Rank 0 may bring the descriptor of a socket that listens at `address`.
+    #[staticmethod]
+    #[pyo3(signature = (place, address, token, overrides, listener = None))]
+    fn connect(
+        py: Python<'_>,
+        place: (Rank, usize),
+        address: &str,
+        token: &str,
+        overrides: &Bound<'_, PyDict>,
+        listener: Option<i32>,
+    ) -> PyResult<Communicator> {
+        // SAFETY: the caller gives the descriptor away.
+        let listener = listener.map(|descriptor| unsafe { TcpListener::from_raw_fd(descriptor) });
+        let address: Address = parsed(address)?;
+        let token = Token::from_hex(token)
+            .ok_or_else(|| errors::refused(py, "a job token that is not 64 hexadecimal digits"))?;
+        let (rank, world) = place;
+        let source = "python";
+        let placement = Placement { rank, world, local_rank: None, local_world: None, address, token, source };
+        connect(py, placement, settings::read(overrides)?, listener)
+    }
+
+    /// This process's place, 0 up to the world size.
+    #[getter]
+    fn rank(&self) -> PyResult<Rank> {
+        Ok(self.handle.get()?.rank())
+    }
+
+    /// How many ranks there are.
+    #[getter]
+    fn world(&self) -> PyResult<usize> {
+        Ok(self.handle.get()?.world())
+    }
+
+    /// `world`, or what it was given when it was split.
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        Ok(self.handle.get()?.name().to_owned())
+    }
+
+    /// By rank: what joins this rank to it, and why nothing faster.
+    #[getter]
+    fn links(&self) -> PyResult<Vec<String>> {
+        Ok(self.handle.get()?.links().to_vec())
+    }
+
+    /// Every setting of it, by name.
+    fn settings(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        Ok(settings::show(py, self.handle.get()?.settings())?.unbind())
+    }
+
+    /// A handle on the same communicator whose calls have these options.
+    #[pyo3(signature = (*, priority = None, deadline = None, deterministic = false, algorithm = None, name = None))]
+    fn with_options(
+        &self,
+        py: Python<'_>,
+        priority: Option<i32>,
+        deadline: Option<f64>,
+        deterministic: bool,
+        algorithm: Option<&str>,
+        name: Option<&str>,
+    ) -> PyResult<Communicator> {
+        let mut handle = hcomm::Communicator::clone(self.handle.get()?);
+        if let Some(priority) = priority {
+            handle = handle.priority(priority);
+        }
+        if let Some(deadline) = deadline {
+            handle = handle.deadline(seconds(deadline)?);
+        }
+        if deterministic {
+            handle = handle.deterministic();
+        }
+        if let Some(algorithm) = algorithm {
+            handle = handle.algorithm(algorithm).map_err(|error| errors::from_error(py, &error))?;
+        }
+        if let Some(name) = name {
+            handle = handle.named(name);
+        }
+        Ok(self.handle(handle))
+    }
+
+    /// Starts a collective call. In place: the same object as input and output; a list of arrays then counts as one array.
+    #[pyo3(signature = (collective, input, output, op = "sum", root = 0, options = None))]
+    fn start(
+        &self,
+        collective: &str,
+        input: Option<&Bound<'_, PyAny>>,
+        output: Option<&Bound<'_, PyAny>>,
+        op: &str,
+        root: Rank,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Work> {
+        self.begin(&Asked { collective, input, output, op, root }, options)
+    }
+
+    /// Starts a collective call and waits for its end.
+    #[pyo3(signature = (collective, input, output, op = "sum", root = 0, options = None))]
+    fn run(
+        slf: &Bound<'_, Self>,
+        collective: &str,
+        input: Option<&Bound<'_, PyAny>>,
+        output: Option<&Bound<'_, PyAny>>,
+        op: &str,
+        root: Rank,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let work = slf.get().begin(&Asked { collective, input, output, op, root }, options)?;
+        work.finish(slf.py())
+    }
+
+    /// Starts the sending of an array to a rank.
+    #[pyo3(signature = (buffer, to, tag = 0, options = None))]
+    fn send(
+        &self,
+        buffer: &Bound<'_, PyAny>,
+        to: Rank,
+        tag: u32,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Work> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        let handle = Options::read(options)?.handle(communicator);
+        let handle = handle.as_ref().unwrap_or(communicator);
+        let given = Given::Input(InputOnly(Side::new(lent(buffer, Use::Input)?, None)));
+        Ok(self.work(handle.send_call(given, to, tag), "send"))
+    }
+
+    /// Starts the receiving of an array from a rank, or from whichever sends first.
+    #[pyo3(signature = (buffer, source = None, tag = 0, options = None))]
+    fn recv(
+        &self,
+        buffer: &Bound<'_, PyAny>,
+        source: Option<Rank>,
+        tag: u32,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Work> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        let handle = Options::read(options)?.handle(communicator);
+        let handle = handle.as_ref().unwrap_or(communicator);
+        let given = Given::Output(OutputOnly(Side::new(lent(buffer, Use::Output)?, None)));
+        Ok(self.work(handle.recv_call(given, source, tag), "recv"))
+    }
+
+    /// New communicators among the ranks that give the same group, numbered by key, then by rank; None for who gives no group.
+    #[pyo3(signature = (group, key = 0, overrides = None))]
+    fn split(
+        &self,
+        py: Python<'_>,
+        group: Option<u32>,
+        key: i64,
+        overrides: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Communicator>> {
+        let communicator = hcomm::Communicator::clone(self.handle.get()?);
+        let settings = match overrides {
+            Some(overrides) => settings::changed(communicator.settings(), overrides)?,
+            None => communicator.settings().clone(),
+        };
+        let made = run_aside(py, move || communicator.split_with(group, key, settings))?;
+        Ok(made.map_err(|error| errors::from_create(py, &error))?.map(Communicator::new))
+    }
+
+    /// Ends every operation in flight, here and, as soon as they need this rank, elsewhere.
+    fn abort(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        py.detach(|| communicator.abort(reason));
+        Ok(())
+    }
+
+    /// Waits for all operations, sends what peers still need, and says goodbye.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let communicator = hcomm::Communicator::clone(self.handle.get()?);
+        let closed = run_aside(py, move || communicator.close());
+        match closed {
+            Ok(closed) => closed.map_err(|error| errors::from_error(py, &error)),
+            Err(signal) => {
+                self.abort(py, "interrupted while it closed")?;
+                Err(signal)
+            }
+        }
+    }
+
+    /// Whether times and sizes of calls are kept from now on; switching it on begins anew.
+    fn record_statistics(&self, py: Python<'_>, on: bool) -> PyResult<()> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        py.detach(|| communicator.record_statistics(on));
+        if on {
+            self.shared.exposed.clear();
+        }
+        self.shared.is_recording.store(on, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What has been kept: a dict per kind of call, type of elements and algorithm.
+    fn statistics(&self, py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        let kept = py.detach(|| communicator.statistics());
+        statistics::show(py, &kept)
+    }
+
+    /// Seconds that the program has spent waiting while statistics were kept, by the name of the call.
+    fn exposed(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let shown = PyDict::new(py);
+        for (name, time) in self.shared.exposed.times() {
+            shown.set_item(name, time.as_secs_f64())?;
+        }
+        Ok(shown.unbind())
+    }
+
+    /// What the slowest link between the ranks carries, in bytes per second and direction, and whether that was measured.
+    fn link(&self) -> PyResult<(f64, bool)> {
+        let link = self.handle.get()?.link();
+        Ok((link.bytes_per_s, link.measured))
+    }
+
+    /// The plan that a call through this handle gets, of all ranks.
+    #[pyo3(signature = (collective, count, dtype = "f32", op = "sum", root = 0))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        collective: &str,
+        count: u64,
+        dtype: &str,
+        op: &str,
+        root: Rank,
+    ) -> PyResult<Plan> {
+        let communicator: &hcomm::Communicator = self.handle.get()?;
+        plan::of_call(py, communicator, plan::request(collective, count, dtype, op, root)?)
+    }
+}
+
+/// A communicator that lets Python run while it closes.
+struct Quietly(Option<hcomm::Communicator>);
+
+impl Quietly {
+    fn new(communicator: hcomm::Communicator) -> Here<Quietly> {
+        Here::new(Quietly(Some(communicator)))
+    }
+}
+
+impl Deref for Quietly {
+    type Target = hcomm::Communicator;
+
+    fn deref(&self) -> &hcomm::Communicator {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Quietly {
+    fn drop(&mut self) {
+        let communicator = self.0.take();
+        Python::attach(|py| py.detach(move || drop(communicator)));
+    }
+}
+
+fn connect(
+    py: Python<'_>,
+    placement: Placement,
+    settings: hcomm::Settings,
+    listener: Option<TcpListener>,
+) -> PyResult<Communicator> {
+    let made = run_aside(py, move || hcomm::Communicator::connect_with(&placement, settings, listener))?;
+    made.map(Communicator::new).map_err(|error| errors::from_create(py, &error))
+}

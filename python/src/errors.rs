@@ -1,0 +1,178 @@
+//! Failures as exceptions: one class per kind, all in `hcomm.errors`, with the facts as attributes.
+
+use hcomm::transports::rendezvous::JoinError;
+use hcomm::{CreateError, Error, Failure, Refused};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The facts of an error, by the names of the attributes.
+type Facts<'py> = Bound<'py, PyDict>;
+
+/// What came of an operation.
+pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
+    match error {
+        Error::Refused(refused) => from_refused(py, refused),
+        Error::Failed(failure) => from_failure(py, failure),
+        Error::Memory(_) => raise(py, "OutOfMemoryError", &error.to_string(), |_| Ok(())),
+    }
+}
+
+/// Why there is no communicator.
+pub fn from_create(py: Python<'_>, error: &CreateError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        CreateError::Call(error) => from_error(py, error),
+        CreateError::Join(JoinError::Missing { ranks, within, .. }) => {
+            raise(py, "RendezvousError", &text, |facts| {
+                facts.set_item("ranks", ranks)?;
+                facts.set_item("within", within.as_secs_f64())
+            })
+        }
+        CreateError::Join(_) | CreateError::Address(_) => raise(py, "RendezvousError", &text, |_| Ok(())),
+        CreateError::Memory(_) => raise(py, "OutOfMemoryError", &text, |_| Ok(())),
+        CreateError::Setting(_) | CreateError::Agreement(_) => setting(py, &text),
+        CreateError::Environment(_) => raise(py, "EnvironmentError", &text, |_| Ok(())),
+        _ => raise(py, "CreateError", &text, |_| Ok(())),
+    }
+}
+
+/// A setting with a wrong name or value.
+pub fn setting(py: Python<'_>, text: &str) -> PyErr {
+    raise(py, "SettingError", text, |_| Ok(()))
+}
+
+/// A call whose arguments are wrong in a way that the engine would not see.
+pub fn refused(py: Python<'_>, text: &str) -> PyErr {
+    raise(py, "RefusedError", text, |_| Ok(()))
+}
+
+/// A plan that cannot be made, or is wrong.
+pub fn plan(py: Python<'_>, text: &str) -> PyErr {
+    raise(py, "PlanError", text, |_| Ok(()))
+}
+
+/// Something from before a fork, used after it.
+pub fn forked() -> PyErr {
+    let text = "this communicator was made before the process forked, and does not work in the child; call hcomm.init() in each \
+                process after the fork, or start processes by 'spawn'";
+    Python::attach(|py| raise(py, "ForkError", text, |_| Ok(())))
+}
+
+fn from_refused(py: Python<'_>, refused: &Refused) -> PyErr {
+    let text = refused.to_string();
+    match refused {
+        Refused::BufferSize { which, elements, expected, dtype } => {
+            raise(py, "BufferSizeError", &text, |facts| {
+                facts.set_item("which", which)?;
+                facts.set_item("elements", elements)?;
+                facts.set_item("expected", expected)?;
+                facts.set_item("dtype", dtype.name())
+            })
+        }
+        Refused::DTypesDiffer { input, output } => raise(py, "DTypeError", &text, |facts| {
+            facts.set_item("input", input.name())?;
+            facts.set_item("output", output.name())
+        }),
+        Refused::Rank { rank, world } => raise(py, "RankError", &text, |facts| {
+            facts.set_item("rank", rank)?;
+            facts.set_item("world", world)
+        }),
+        Refused::Overlap => raise(py, "OverlapError", &text, |_| Ok(())),
+        Refused::Plan(_) | Refused::Pin(_) | Refused::Pins { .. } => raise(py, "PlanError", &text, |_| Ok(())),
+        Refused::Unusable(failure) => {
+            let cause = from_failure(py, failure);
+            let error = raise(py, "UnusableError", &text, |_| Ok(()));
+            error.set_cause(py, Some(cause));
+            error
+        }
+        _ => raise(py, "RefusedError", &text, |_| Ok(())),
+    }
+}
+
+fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    let text = failure.to_string();
+    let fill = |facts: &Facts<'_>| -> PyResult<()> {
+        match failure {
+            Failure::PeerLost { rank, cause, call } => {
+                set(facts, "rank", rank)?;
+                set(facts, "cause", cause)?;
+                set(facts, "call", call)
+            }
+            Failure::PeerLeft { rank, last, call } => {
+                set(facts, "rank", rank)?;
+                set(facts, "last", last)?;
+                set(facts, "call", call)
+            }
+            Failure::CallMismatch { rank, call, other, other_call } => {
+                set(facts, "rank", rank)?;
+                set(facts, "call", call)?;
+                set(facts, "other", other)?;
+                set(facts, "other_call", other_call)
+            }
+            Failure::PeerRefused { rank, call, reason } => {
+                set(facts, "rank", rank)?;
+                set(facts, "call", call)?;
+                set(facts, "reason", reason)
+            }
+            Failure::Deadline { call, elapsed, waiting } => {
+                set(facts, "call", call)?;
+                set(facts, "elapsed", elapsed.as_secs_f64())?;
+                set(facts, "waiting", waiting)
+            }
+            Failure::Aborted { rank, cause } => {
+                set(facts, "rank", rank)?;
+                set(facts, "cause", cause)
+            }
+            Failure::MessageSize { rank, tag, bytes, room } => {
+                set(facts, "rank", rank)?;
+                set(facts, "tag", tag)?;
+                set(facts, "bytes", bytes)?;
+                set(facts, "room", room)
+            }
+            Failure::BufferBusy { call } => set(facts, "call", call),
+            Failure::Predecessor { call, cause } => {
+                set(facts, "call", call)?;
+                set(facts, "cause", cause)
+            }
+            Failure::Refused { reason } => set(facts, "reason", reason),
+            Failure::Closed => Ok(()),
+        }
+    };
+    raise(py, class_of(failure), &text, fill)
+}
+
+/// The class of a failure.
+fn class_of(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::PeerLost { .. } => "PeerLostError",
+        Failure::PeerLeft { .. } => "PeerLeftError",
+        Failure::CallMismatch { .. } => "CallMismatchError",
+        Failure::PeerRefused { .. } => "PeerRefusedError",
+        Failure::Deadline { .. } => "DeadlineError",
+        Failure::Aborted { .. } => "AbortedError",
+        Failure::MessageSize { .. } => "MessageSizeError",
+        Failure::BufferBusy { .. } => "BufferBusyError",
+        Failure::Predecessor { .. } => "PredecessorError",
+        Failure::Refused { .. } => "RefusedError",
+        Failure::Closed => "ClosedError",
+    }
+}
+
+fn set<'py>(facts: &Facts<'py>, name: &str, fact: impl IntoPyObject<'py>) -> PyResult<()> {
+    facts.set_item(name, fact.into_py_any(facts.py())?)
+}
+
+/// An exception of a class of `hcomm.errors`, made of a sentence and facts.
+fn raise(py: Python<'_>, class: &str, text: &str, fill: impl FnOnce(&Facts<'_>) -> PyResult<()>) -> PyErr {
+    let make = || {
+        let facts = PyDict::new(py);
+        fill(&facts)?;
+        py.import("hcomm.errors")?.getattr(class)?.call((text,), Some(&facts))
+    };
+    match make() {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(_) => PyRuntimeError::new_err(text.to_owned()),
+    }
+}

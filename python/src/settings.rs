@@ -1,0 +1,65 @@
+//! Settings for Python: those of the environment, with what the program has set in their place.
+
+use hcomm::Settings;
+use hcomm::settings::{Bytes, TABLE};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+use crate::request::parsed;
+
+/// The settings of the environment, and `overrides` (name to value) in their place.
+///
+/// # Errors
+/// `SettingError` for a name or value that is none.
+pub fn read(overrides: &Bound<'_, PyDict>) -> PyResult<Settings> {
+    let py = overrides.py();
+    // Names and values that are no text are told of by `from_env`.
+    Settings::from_env().map_err(|error| errors::setting(py, &error.to_string()))?;
+    let pairs = std::env::vars().chain(pairs(overrides)?);
+    Settings::from_pairs(pairs).map_err(|error| errors::setting(py, &error.to_string()))
+}
+
+/// `settings` with `overrides` in their place.
+///
+/// # Errors
+/// As [`read`].
+pub fn changed(settings: &Settings, overrides: &Bound<'_, PyDict>) -> PyResult<Settings> {
+    let shown = TABLE.iter().map(|entry| (entry.name.to_owned(), entry.show(settings)));
+    let pairs = shown.filter(|(_, value)| !value.is_empty()).chain(pairs(overrides)?);
+    Settings::from_pairs(pairs).map_err(|error| errors::setting(overrides.py(), &error.to_string()))
+}
+
+fn pairs(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    overrides.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect()
+}
+
+/// Every setting by name.
+///
+/// # Errors
+/// Where memory is out.
+pub fn show<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<'py, PyDict>> {
+    let shown = PyDict::new(py);
+    for entry in TABLE {
+        shown.set_item(entry.name, entry.show(settings))?;
+    }
+    Ok(shown)
+}
+
+/// The settings that a communicator would be made with, by name; raises `SettingError` for a name or value that is none.
+#[pyfunction]
+pub fn check_settings(py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Py<PyDict>> {
+    Ok(show(py, &read(overrides)?)?.unbind())
+}
+
+/// Every setting with its value, its reason and what it may be, as text.
+#[pyfunction]
+pub fn describe_settings(overrides: &Bound<'_, PyDict>) -> PyResult<String> {
+    Ok(read(overrides)?.describe())
+}
+
+/// Bytes of a size such as `8MB` or `64KiB`.
+#[pyfunction]
+pub fn parse_bytes(text: &str) -> PyResult<u64> {
+    Ok(parsed::<Bytes>(text)?.0)
+}
