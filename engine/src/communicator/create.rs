@@ -296,32 +296,11 @@ impl Communicator {
             link,
             log,
             driver: Mutex::new(Some(driver)),
+            process: std::process::id(),
             closed: AtomicBool::new(false),
         };
         inner.introduce();
         Ok(Communicator { inner: Arc::new(inner), options: Options::default() })
-    }
-}
-
-impl Inner {
-    /// Says what the communicator was made of.
-    fn introduce(&self) {
-        let links: Vec<String> =
-            self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
-        self.log.info(&format!(
-            "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: {}",
-            env!("CARGO_PKG_VERSION"),
-            self.rank,
-            self.world,
-            links.join(", "),
-            self.settings.buffer_size,
-            self.settings.depth,
-            self.cache.planner().choice().source(),
-        ));
-        // One rank says what all see alike.
-        for error in self.cache.planner().choice().set_aside().iter().filter(|_| self.rank == 0) {
-            self.log.warn(&format!("a pin does not fit communicator '{}': {error}", self.facts.agreed.name));
-        }
     }
 }
 

@@ -70,6 +70,8 @@ struct Inner {
     link: Link,
     log: Log,
     driver: Mutex<Option<JoinHandle<()>>>,
+    /// The process that made it. A child that the process forks has the memory, but neither the threads nor a place among the ranks.
+    process: u32,
     closed: AtomicBool,
 }
 
@@ -204,8 +206,29 @@ impl Communicator {
 }
 
 impl Inner {
+    /// Says what the communicator was made of.
+    fn introduce(&self) {
+        let links: Vec<String> =
+            self.facts.links.iter().enumerate().map(|(r, link)| format!("{r} {link}")).collect();
+        self.log.info(&format!(
+            "hcomm {} rank {} of {}; links: {}; staging {} per rank, depth {}; tuning: {}",
+            env!("CARGO_PKG_VERSION"),
+            self.rank,
+            self.world,
+            links.join(", "),
+            self.settings.buffer_size,
+            self.settings.depth,
+            self.cache.planner().choice().source(),
+        ));
+        // One rank says what all see alike.
+        for error in self.cache.planner().choice().set_aside().iter().filter(|_| self.rank == 0) {
+            self.log.warn(&format!("a pin does not fit communicator '{}': {error}", self.facts.agreed.name));
+        }
+    }
+
     fn close(&self) -> Result<(), Error> {
-        if self.closed.swap(true, Ordering::AcqRel) {
+        let is_forked = std::process::id() != self.process;
+        if is_forked || self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         let deadline = Instant::now() + self.settings.close_deadline;

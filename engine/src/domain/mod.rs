@@ -3,8 +3,10 @@
 //!
 //! - `handover`: who drives. `core`: what is driven. `drive`: how. `driver`: the background thread.
 //! - `watch`, `notes`, `peers`: the control plane's side: what other ranks do, and who is gone.
+//! - `waiting`, `closing`: waits for an operation, and for the end of them all.
 //! - `p2p`: tagged messages.
 
+mod closing;
 pub(crate) mod core;
 mod drive;
 mod driver;
@@ -14,6 +16,7 @@ pub(crate) mod p2p;
 pub(crate) mod peers;
 #[cfg(test)]
 mod simulated;
+mod waiting;
 pub(crate) mod watch;
 
 use std::mem::ManuallyDrop;
@@ -130,9 +133,6 @@ pub(crate) struct Patience {
     /// Rounds of `sched_yield` after those.
     pub yields: u32,
 }
-
-/// How long peers are given to answer, or to let go of memory, when the communicator closes.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// See the module's text.
 pub(crate) struct Domain {
@@ -308,99 +308,6 @@ impl Domain {
     /// Leaves an operation to the background driver.
     pub fn leave_to_driver(&self) {
         self.handover.leave_work();
-    }
-
-    /// Drives, or sleeps while another drives, until the operation is done.
-    pub fn wait(&self, operation: &Operation) -> Result<(), Failure> {
-        let mut patience = Duration::from_micros(100);
-        loop {
-            if let Some(outcome) = operation.outcome() {
-                return outcome;
-            }
-            match self.handover.wait(|| operation.is_done(), patience) {
-                Turn::Drive(core) => return self.finish(Held::new(core), operation),
-                Turn::Look => {
-                    self.ringer.ring();
-                    patience = (2 * patience).min(drive::NAP);
-                }
-            }
-        }
-    }
-
-    /// The same for no longer than about `limit`; then the operation is the background driver's. Returns whether it is done.
-    pub fn wait_at_most(&self, operation: &Operation, limit: Duration) -> bool {
-        let Some(end) = Instant::now().checked_add(limit) else {
-            let _ = self.wait(operation);
-            return true;
-        };
-        let mut patience = Duration::from_micros(100);
-        while !operation.is_done() {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.handover.wait(|| operation.is_done(), patience.min(left)) {
-                Turn::Drive(core) => {
-                    self.finish_before(Held::new(core), operation, end);
-                    break;
-                }
-                Turn::Look if left.is_zero() => break,
-                Turn::Look => {
-                    self.ringer.ring();
-                    patience = (2 * patience).min(drive::NAP);
-                }
-            }
-        }
-        let is_done = operation.is_done();
-        if !is_done {
-            self.leave_to_driver();
-        }
-        is_done
-    }
-
-    /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
-    /// any more. Returns the first failure that the communicator has met.
-    pub fn drain(&self, deadline: Instant) -> Option<Failure> {
-        let Some(mut core) = self.hold(deadline) else {
-            self.post(Intake::Abort(Failure::Closed));
-            let grace = Instant::now() + GRACE;
-            return self.hold(grace).and_then(|mut core| self.shut(&mut core, grace));
-        };
-        self.settle(&mut core, deadline, &|core| core.is_flushed() || core.broken().is_some());
-        self.inspect(&mut core, deadline.min(Instant::now() + GRACE));
-        self.shut(&mut core, Instant::now() + GRACE)
-    }
-
-    /// Drives until nothing is in flight and `and`, up to `deadline`.
-    fn settle(&self, core: &mut Core, deadline: Instant, and: &dyn Fn(&mut Core) -> bool) {
-        let mut idle = 0;
-        loop {
-            self.take_in(core);
-            let moved = core.round();
-            if core.is_idle() && and(core) || Instant::now() >= deadline {
-                return;
-            }
-            idle = if moved { 0 } else { idle + 1 };
-            self.pause(core, idle, self.patience, None, &|_| false);
-        }
-    }
-
-    /// Whether a peer has sent what no call here expected: the calls differed. Asks it which call that was.
-    fn inspect(&self, core: &mut Core, deadline: Instant) {
-        let Some((peer, number)) = core.leftover().filter(|_| core.broken().is_none()) else { return };
-        if core.peers.ask(peer, number) {
-            self.settle(core, deadline, &|core| core.broken().is_some() || core.peers.is_gone(peer));
-        }
-        if core.broken().is_none() {
-            let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
-            let other_call = "something that sent a message which this call does not expect".to_owned();
-            core.break_from(number, &Failure::CallMismatch { rank, call, other: peer, other_call });
-        }
-    }
-
-    /// Ends what is still in flight.
-    fn shut(&self, core: &mut Core, deadline: Instant) -> Option<Failure> {
-        let failure = core.broken().cloned();
-        core.close();
-        self.settle(core, deadline, &|_| true);
-        failure
     }
 
     /// What was recorded since the last call; nothing where the driver does not let go within a second.
