@@ -25,10 +25,10 @@ pub use hcomm_engine::file;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
-    Communicator, CreateError, Error, Failure, Group, GroupWork, Predecessor, Refused, Scope, ScopedWork,
-    Ticket, Work, WorkError, profile,
+    Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Link, Predecessor, Received, Refused,
+    Scope, ScopedWork, Ticket, Work, WorkError, profile, statistics,
 };
-pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Shared};
+pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
 pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};

@@ -1,6 +1,6 @@
 //! [`Buffers`]: the ways in which a call's buffers are given: in place, apart, one of them, none, or joined from several.
 
-use hcomm_ops::buffer::Claim;
+use hcomm_ops::buffer::{Claim, Landing};
 use hcomm_ops::{DType, Rank, RawSpan, StableBuffer};
 use hcomm_planner::Collective;
 
@@ -84,6 +84,13 @@ pub trait Buffers: Send {
         Vec::new()
     }
 
+    /// What is still to be done with the outputs once the operation has ended well; asked for once for every call.
+    #[inline]
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        let _ = binding;
+        None
+    }
+
     /// Gives them back.
     fn into_returned(self) -> Self::Returned;
 }
@@ -137,6 +144,11 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
         self.0.claim().into_iter().collect()
     }
 
+    #[inline]
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        landing_of(&mut self.0, binding)
+    }
+
     fn into_returned(self) -> B {
         self.0
     }
@@ -165,6 +177,11 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
 
     fn claims(&self) -> Vec<Claim> {
         self.0.claim().into_iter().chain(self.1.claim()).collect()
+    }
+
+    #[inline]
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        landing_of(&mut self.1, binding)
     }
 
     fn into_returned(self) -> (I, O) {
@@ -211,6 +228,11 @@ impl<O: StableBuffer> Buffers for OutputOnly<O> {
         self.0.claim().into_iter().collect()
     }
 
+    #[inline]
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        landing_of(&mut self.0, binding)
+    }
+
     fn into_returned(self) -> O {
         self.0
     }
@@ -249,6 +271,15 @@ impl<B: StableBuffer> Buffers for Joined<B> {
         self.0.iter().filter_map(StableBuffer::claim).collect()
     }
 
+    #[inline]
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        let all: Vec<Landing> = self.0.iter_mut().filter_map(|buffer| landing_of(buffer, binding)).collect();
+        if all.is_empty() {
+            return None;
+        }
+        Some(Box::new(move || all.into_iter().for_each(|landing| landing())))
+    }
+
     fn into_returned(self) -> Vec<B> {
         self.0
     }
@@ -258,4 +289,13 @@ impl<B: StableBuffer> Buffers for Joined<B> {
 fn own_block(whole: RawSpan, size: usize, binding: Binding) -> RawSpan {
     let block = whole.len() / size / binding.world * size;
     whole.slice(binding.rank * block, block)
+}
+
+/// What is to be done with an output once the call has ended well; nothing where the call writes none at this rank.
+#[inline]
+fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Option<Landing> {
+    let landing = output.landing()?;
+    let only_at_root = matches!(binding.collective, Collective::Reduce | Collective::Gather);
+    let is_written = !only_at_root || binding.rank == binding.root;
+    is_written.then_some(landing)
 }

@@ -63,6 +63,9 @@ pub enum Refused {
     /// A message to the own rank.
     #[error("rank {0} cannot send to or receive from itself")]
     SelfMessage(Rank),
+    /// A receive from any rank where there is no other.
+    #[error("rank {0} has nobody to receive from; the world has 1 rank")]
+    NobodyElse(Rank),
     /// A plan that was compiled for another rank or world.
     #[error("the plan is rank {plan_rank}'s of {plan_world}, submitted on rank {rank} of {world}")]
     ForeignPlan {

@@ -40,13 +40,15 @@ mod proof;
 #[cfg(not(loom))]
 pub mod settings;
 #[cfg(not(loom))]
+pub mod statistics;
+#[cfg(not(loom))]
 pub mod tuning;
 #[cfg(not(loom))]
 pub mod work;
 
 #[cfg(not(loom))]
-pub use communicator::{Communicator, CreateError, Group, GroupWork, Scope, ScopedWork};
+pub use communicator::{Ask, Communicator, CreateError, Group, GroupWork, Link, Scope, ScopedWork};
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
 #[cfg(not(loom))]
-pub use work::{Predecessor, Ticket, Work};
+pub use work::{Predecessor, Received, Ticket, Work};

@@ -1,14 +1,18 @@
-//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, its waker, its urgency.
+//! [`Operation`]: what the submitter and the driver share of one operation: its outcome, who is told of it, its urgency.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use hcomm_ops::Rank;
+use hcomm_ops::buffer::Landing;
 use hcomm_transports::Ringer;
 
 use crate::error::{Failure, Refused};
+use crate::statistics::Measure;
 
 /// Shared between a `Work` and the communicator's core.
 #[derive(Debug, Default)]
@@ -20,6 +24,8 @@ pub(crate) struct Operation {
     deadline_ns: AtomicU64,
     /// Bytes that a receive has got.
     received: AtomicU64,
+    /// The rank that they came from, plus one; 0 for what has received nothing.
+    sender: AtomicUsize,
     /// Open until the last handle on the operation goes.
     span: Option<tracing::Span>,
     ending: Mutex<Ending>,
@@ -33,11 +39,30 @@ const FAILED: u8 = 2;
 struct Ending {
     outcome: Option<Result<(), Failure>>,
     waker: Option<Waker>,
-    /// Drivers of operations that come after this one.
-    followers: Vec<Ringer>,
     /// Buffers of a `Work` that was dropped: freed when the operation ends.
     orphan: Option<Box<dyn Any + Send>>,
+    /// What most operations do without.
+    rest: Option<Box<Rest>>,
 }
+
+/// What else there is to do at the end.
+#[derive(Default)]
+struct Rest {
+    /// What is still to be done with its outputs before it ends well, and the rank that does it.
+    landing: Option<(Rank, Landing)>,
+    /// What is to be entered when it ends.
+    measure: Option<Measure>,
+    /// Drivers of operations that come after this one.
+    followers: Vec<Ringer>,
+    /// What runs when it has ended, in order.
+    calls: Vec<EndCall>,
+}
+
+/// What is done before others learn of the end.
+type Due = (Option<(Rank, Landing)>, Option<Measure>);
+
+/// What a user asked to be run at the end.
+type EndCall = Box<dyn FnOnce() + Send>;
 
 impl std::fmt::Debug for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,20 +83,34 @@ impl Operation {
         Operation { span: Some(span), ..self }
     }
 
+    /// The operation with what is to be done with its outputs, on this rank, before it ends well.
+    pub fn landing(self, rank: Rank, landing: Option<Landing>) -> Self {
+        if let Some(landing) = landing {
+            self.ending().rest().landing = Some((rank, landing));
+        }
+        self
+    }
+
+    /// The operation, whose end is to be entered in the statistics.
+    pub fn measured(self, measure: Option<Measure>) -> Self {
+        if measure.is_some() {
+            self.ending().rest().measure = measure;
+        }
+        self
+    }
+
     pub fn is_done(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
     }
 
     /// Makes one that has ended a new one, for its allocation.
     pub fn renew(&mut self) {
-        let Ending { outcome, waker, followers, orphan } =
-            self.ending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (*outcome, *waker, *orphan) = (None, None, None);
-        followers.clear();
+        *self.ending.get_mut().unwrap_or_else(PoisonError::into_inner) = Ending::default();
         *self.state.get_mut() = RUNNING;
         *self.priority.get_mut() = 0;
         *self.deadline_ns.get_mut() = 0;
         *self.received.get_mut() = 0;
+        *self.sender.get_mut() = 0;
         self.span = None;
     }
 
@@ -84,22 +123,64 @@ impl Operation {
         }
     }
 
-    /// Ends it: frees orphaned buffers and wakes who awaits it.
+    /// Does what is still to be done with its outputs, if that has not been done.
+    pub fn land(&self) -> Result<(), Failure> {
+        let landing = self.ending().rest.as_mut().and_then(|rest| rest.landing.take());
+        landing.map_or(Ok(()), land)
+    }
+
+    /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
+    /// be run.
     pub fn complete(&self, outcome: Result<(), Failure>) {
         let _span = self.span.as_ref().map(tracing::Span::enter);
-        tracing::trace!(failed = outcome.is_err(), "operation ended");
-        let (waker, followers, orphan) = {
-            let mut ending = self.ending();
-            let state = if outcome.is_ok() { WELL } else { FAILED };
-            ending.outcome = Some(outcome);
-            self.state.store(state, Ordering::Release);
-            (ending.waker.take(), std::mem::take(&mut ending.followers), ending.orphan.take())
+        let mut ending = self.ending();
+        let outcome = match ending.take_due() {
+            None => outcome,
+            Some(due) => {
+                drop(ending);
+                let landed = self.settle(due, outcome);
+                ending = self.ending();
+                landed
+            }
         };
-        followers.iter().for_each(Ringer::ring);
+        tracing::trace!(failed = outcome.is_err(), "operation ended");
+        let state = if outcome.is_ok() { WELL } else { FAILED };
+        ending.outcome = Some(outcome);
+        self.state.store(state, Ordering::Release);
+        let (waker, orphan, rest) = (ending.waker.take(), ending.orphan.take(), ending.rest.take());
+        drop(ending);
+        if let Some(rest) = &rest {
+            rest.followers.iter().for_each(Ringer::ring);
+        }
         drop(orphan);
         if let Some(waker) = waker {
             waker.wake();
         }
+        if let Some(rest) = rest {
+            rest.calls.into_iter().for_each(run_caught);
+        }
+    }
+
+    /// Does what comes before others learn of the end, and says how it ended.
+    #[cold]
+    fn settle(&self, (landing, measure): Due, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        let outcome = outcome.and_then(|()| landing.map_or(Ok(()), land));
+        if let Some(measure) = measure {
+            measure.end(self.received.load(Ordering::Relaxed), outcome.is_ok());
+        }
+        outcome
+    }
+
+    /// Has `call` run when it ends, or at once where it has ended. Returns whether it is still to be run.
+    pub fn notify(&self, call: EndCall) -> bool {
+        let mut ending = self.ending();
+        if ending.outcome.is_none() {
+            ending.rest().calls.push(call);
+            return true;
+        }
+        drop(ending);
+        call();
+        false
     }
 
     /// Registers who to wake. Returns false where the operation is done already.
@@ -118,7 +199,7 @@ impl Operation {
     pub fn follow(&self, ringer: Ringer) {
         let mut ending = self.ending();
         if ending.outcome.is_none() {
-            ending.followers.push(ringer);
+            ending.rest().followers.push(ringer);
         }
     }
 
@@ -150,16 +231,49 @@ impl Operation {
         self.deadline_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Bytes that a receive has got.
-    pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+    /// What a receive that has ended well has got: from whom, and how many bytes. `None` for anything else.
+    pub fn received(&self) -> Option<(Rank, u64)> {
+        if self.state.load(Ordering::Acquire) != WELL {
+            return None;
+        }
+        let sender = self.sender.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((sender, self.received.load(Ordering::Relaxed)))
     }
 
-    pub fn set_received(&self, bytes: u64) {
+    /// To be called before it completes.
+    pub fn set_received(&self, from: Rank, bytes: u64) {
         self.received.store(bytes, Ordering::Relaxed);
+        self.sender.store(from + 1, Ordering::Relaxed);
     }
 
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ending {
+    fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
+    #[inline]
+    fn take_due(&mut self) -> Option<Due> {
+        let rest = self.rest.as_mut()?;
+        Some((rest.landing.take(), rest.measure.take()))
+    }
+}
+
+/// Does what a buffer still had to do.
+#[cold]
+fn land((rank, landing): (Rank, Landing)) -> Result<(), Failure> {
+    std::panic::catch_unwind(AssertUnwindSafe(landing))
+        .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
+}
+
+/// Runs a user's call on the driving thread, which must go on whatever becomes of it.
+#[cold]
+fn run_caught(call: EndCall) {
+    if std::panic::catch_unwind(AssertUnwindSafe(call)).is_err() {
+        tracing::error!("a call at the end of an operation panicked");
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::FusedFuture;
+use hcomm_ops::Rank;
 
 use crate::bindings::Buffers;
 use crate::domain::Domain;
@@ -30,6 +31,15 @@ pub(crate) struct Pending<B: Buffers> {
     buffers: Option<B>,
     state: State,
     polls: u32,
+}
+
+/// What a receive got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The sender.
+    pub rank: Rank,
+    /// Bytes of the message; the rest of the buffer is untouched.
+    pub bytes: u64,
 }
 
 enum State {
@@ -64,10 +74,15 @@ impl<B: Buffers + 'static> Work<B> {
 
     /// Changes its urgency among the operations in flight on this rank; higher goes first, 0 is usual.
     pub fn priority(self, priority: i32) -> Self {
-        if let State::Running { operation, .. } = &self.0.state {
+        self.set_priority(priority);
+        self
+    }
+
+    /// [`Work::priority`] by reference.
+    pub fn set_priority(&self, priority: i32) {
+        if let Some(operation) = self.0.operation() {
             operation.set_priority(priority);
         }
-        self
     }
 
     /// Changes how long it may take before it fails.
@@ -76,6 +91,34 @@ impl<B: Buffers + 'static> Work<B> {
             operation.set_deadline(deadline);
         }
         self
+    }
+
+    /// What a receive got; `None` while it runs, where it has failed, and for anything but a receive.
+    pub fn received(&self) -> Option<Received> {
+        let (rank, bytes) = self.0.operation()?.received()?;
+        Some(Received { rank, bytes })
+    }
+
+    /// What went wrong; `None` while it runs, or where it has ended well.
+    pub fn error(&self) -> Option<Error> {
+        self.0.error()
+    }
+
+    /// Has `call` run when it has ended, well or not: at once, on this thread, where it has, otherwise on whatever thread ends it,
+    /// which drives the communicator and must not be blocked; nor may a call wait for an operation there. Several calls
+    /// run in the order in which they were left. They run also where the `Work` has been dropped. Until then the
+    /// operation goes on in the background.
+    ///
+    /// A panic of a call that runs later is caught, and reported as an event of `tracing`.
+    pub fn notify(&self, call: impl FnOnce() + Send + 'static) {
+        self.0.notify(Box::new(call));
+    }
+
+    /// Waits for it for no longer than about `limit`, driving the communicator meanwhile (or asleep while another thread
+    /// drives). Returns whether it has ended, well or not; where it has not, it goes on in the background. A limit of zero
+    /// makes one round of progress.
+    pub fn wait_at_most(&self, limit: Duration) -> bool {
+        self.0.wait_at_most(limit)
     }
 
     /// Waits for it, driving the communicator meanwhile.
@@ -122,6 +165,34 @@ impl<B: Buffers> Pending<B> {
         match &self.state {
             State::Refused(refused) => Ticket(Arc::new(Operation::refused(refused))),
             State::Running { operation, .. } => Ticket(operation.clone()),
+        }
+    }
+
+    /// How it ended badly.
+    pub fn error(&self) -> Option<Error> {
+        match &self.state {
+            State::Refused(refused) => Some(Error::Refused(refused.clone())),
+            State::Running { operation, .. } => operation.outcome()?.err().map(Error::Failed),
+        }
+    }
+
+    /// Has a call run at the end.
+    pub fn notify(&self, call: Box<dyn FnOnce() + Send>) {
+        match &self.state {
+            State::Refused(_) => call(),
+            State::Running { domain, operation, .. } => {
+                if operation.notify(call) {
+                    domain.leave_to_driver();
+                }
+            }
+        }
+    }
+
+    /// Waits for a limited time; whether it has ended.
+    pub fn wait_at_most(&self, limit: Duration) -> bool {
+        match &self.state {
+            State::Refused(_) => true,
+            State::Running { domain, operation, .. } => domain.wait_at_most(operation, limit),
         }
     }
 

@@ -15,7 +15,7 @@ pub use buffer::{Element, StableBuffer};
 pub use bytes::Bytes;
 pub use cache::last_level_cache_bytes;
 pub use dtype::DType;
-pub use kernel::{Kernel, Level, Operand, UnsupportedReduction};
+pub use kernel::{Conversion, Kernel, Level, Operand, UnsupportedReduction};
 pub use op::{Factor, ReduceOp};
 pub use span::RawSpan;
 

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod bandwidth;
 pub mod buffers;
 pub mod check;
 pub mod choose;

@@ -54,6 +54,7 @@ impl Call {
             sinks: Vec::with_capacity(plan.sinks.len()),
             extents: Vec::new(),
             short: None,
+            sent_bytes: 0,
             running: plan.lanes.iter().filter(|lane| !lane.nodes.is_empty()).count(),
             outline: None,
             longest_message: 0,
@@ -70,6 +71,7 @@ impl Call {
         }
         call.trips = call.nodes.iter().map(|node| node.trips).max().unwrap_or(0);
         call.longest_message = call.nodes.iter().map(|node| node.bytes).max().unwrap_or(0);
+        call.sent_bytes = call.nodes.iter().fold(0, |sum, node| sum.saturating_add(call.sent_by(node)));
         call.short = Short::of(&call);
         call.choose_memory();
         Ok(call)
@@ -184,6 +186,14 @@ impl Call {
             });
         }
         (firsts.0..self.sources.len() as u32, firsts.1..self.sinks.len() as u32)
+    }
+
+    /// Bytes that a node sends, over all tiles and peers.
+    fn sent_by(&self, node: &CallNode) -> u64 {
+        let chunks = &self.extents[node.extent as usize..(node.extent + node.per_span) as usize];
+        let is_message = |sink: &&CallSink| matches!(sink, CallSink::Message { .. });
+        let messages = self.sinks_of(node).iter().filter(is_message).count() as u64;
+        chunks.iter().fold(0, |sum: u64, chunk| sum.saturating_add(messages.saturating_mul(chunk.bytes)))
     }
 
     fn way(&self, node: &CallNode) -> Way {

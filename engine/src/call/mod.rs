@@ -157,6 +157,8 @@ pub struct Call {
     pub extents: Vec<Extent>,
     /// Its short form, where its nodes are few and have one tile each.
     pub short: Option<Short>,
+    /// Bytes that this rank sends to others.
+    pub sent_bytes: u64,
     /// Lanes that have nodes.
     pub running: usize,
     /// What it takes to make it again, where the plan is the planner's own choice and the counts are even.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hcomm_ops::buffer::Landing;
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
 use hcomm_planner::verify::check_slice;
@@ -14,11 +15,12 @@ use crate::call::{Call, Outline};
 use crate::domain::Order;
 use crate::error::{Error, Failure, Refused};
 use crate::operation::Operation;
+use crate::statistics::Subject;
 use crate::work::Pending;
 
-/// A call, less its buffers and what follows from them.
+/// A call, less its buffers: what [`Communicator::call`] takes from those who know only when they run which call it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub struct Ask {
     pub(super) collective: Collective,
     pub(super) op: ReduceOp,
     pub(super) root: Rank,
@@ -28,17 +30,29 @@ pub(crate) struct Ask {
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        match self.run_again(ask, &mut buffers) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(failure)) => return Err(Error::Failed(*failure)),
-            None => {}
+        let landing = buffers.landing(self.binding(ask.collective, ask.root));
+        if landing.is_none()
+            && let Some(outcome) = self.run_again(ask, &mut buffers)
+        {
+            return outcome.map_err(|failure| Error::Failed(*failure));
         }
+        self.run_anew(ask, buffers, landing)
+    }
+
+    /// Looks a call up and runs it to its end.
+    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landing: Option<Landing>) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() => {
+            Ok((call, spans)) if self.options.is_usual() && landing.is_none() => {
                 let _span = self.span(&call).entered();
-                self.inner.domain.run(&call, &spans).map_err(Error::Failed)
+                let domain = &self.inner.domain;
+                let measure = domain.ledger.measure(|| Subject::Call(call.clone()));
+                let outcome = domain.run(&call, &spans);
+                if let Some(measure) = measure {
+                    measure.end(0, outcome.is_ok());
+                }
+                outcome.map_err(Error::Failed)
             }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers).wait() {
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landing).wait() {
                 Ok(_) => Ok(()),
                 Err(failed) => Err(failed.error),
             },
@@ -72,12 +86,18 @@ impl Communicator {
         if !is_usual || tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
-        let Inner { rank, world, .. } = &*self.inner;
         let Ask { collective, op, root, .. } = *ask;
         let dtype = buffers.dtype().ok()?.unwrap_or(DType::U8);
-        let spans = buffers.spans(Binding { collective, rank: *rank, world: *world, root }).ok()?;
+        let spans = buffers.spans(self.binding(collective, root)).ok()?;
         let deterministic = self.is_deterministic(collective);
         Some((Outline { collective, dtype, op, root, deterministic }, spans))
+    }
+
+    /// What buffers need to know of a call on this rank.
+    #[inline]
+    pub(super) fn binding(&self, collective: Collective, root: Rank) -> Binding {
+        let Inner { rank, world, .. } = &*self.inner;
+        Binding { collective, rank: *rank, world: *world, root }
     }
 
     /// Whether a call through this handle is to be folded in rank order.
@@ -100,11 +120,14 @@ impl Communicator {
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        if let Some((operation, number)) = self.start_again(ask, &mut buffers) {
+        let landing = buffers.landing(self.binding(ask.collective, ask.root));
+        if landing.is_none()
+            && let Some((operation, number)) = self.start_again(ask, &mut buffers)
+        {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers),
+            Ok((call, spans)) => self.launch(&call, &spans, buffers, landing),
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Pending::refused(refused, buffers)
@@ -112,8 +135,16 @@ impl Communicator {
         }
     }
 
-    pub(super) fn launch<B: Buffers>(&self, call: &Arc<Call>, spans: &Spans, buffers: B) -> Pending<B> {
-        let operation = Arc::new(self.options.operation().within(self.span(call)));
+    pub(super) fn launch<B: Buffers>(
+        &self,
+        call: &Arc<Call>,
+        spans: &Spans,
+        buffers: B,
+        landing: Option<Landing>,
+    ) -> Pending<B> {
+        let measure = self.inner.domain.ledger.measure(|| Subject::Call(call.clone()));
+        let operation = self.options.operation().within(self.span(call)).measured(measure);
+        let operation = Arc::new(operation.landing(self.inner.rank, landing));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);
@@ -190,19 +221,23 @@ impl Communicator {
 }
 
 impl Ask {
-    pub(crate) fn new(collective: Collective) -> Self {
+    /// A call of this kind; it sums where it reduces, rank 0 is its root where it has one, and its counts are even.
+    pub fn new(collective: Collective) -> Self {
         Ask { collective, op: ReduceOp::Sum, root: 0, counts: None }
     }
 
-    pub(crate) fn op(self, op: ReduceOp) -> Self {
+    /// With another reduction.
+    pub fn op(self, op: ReduceOp) -> Self {
         Ask { op, ..self }
     }
 
-    pub(crate) fn root(self, root: Rank) -> Self {
+    /// With another root.
+    pub fn root(self, root: Rank) -> Self {
         Ask { root, ..self }
     }
 
-    pub(crate) fn counts(self, counts: Counts) -> Self {
+    /// With blocks of different lengths.
+    pub fn counts(self, counts: Counts) -> Self {
         Ask { counts: Some(counts), ..self }
     }
 }

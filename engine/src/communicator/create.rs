@@ -17,7 +17,7 @@ use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
 use super::agreed::Agreed;
 use super::place::{crowded, hosts_of, is_crowded, planner, quota, topology_of, usable_cores};
 use super::split::Hall;
-use super::{Communicator, Facts, Inner, Options};
+use super::{Communicator, Facts, Inner, Link, Options};
 use crate::cache::PlanCache;
 use crate::domain::core::{Core, Limits};
 use crate::domain::peers::Peers;
@@ -268,6 +268,7 @@ impl Communicator {
             }
         });
         watch.connect(control.clone(), ringer, rouse);
+        let link = Link::slowest(&planner, &facts.agreed.tuned.tuning, local);
         let cache = PlanCache::new(planner, rank, message_bytes.unwrap_or(1 << 20));
         let inner = Inner {
             rank,
@@ -278,6 +279,7 @@ impl Communicator {
             cache,
             settings,
             facts,
+            link,
             log,
             driver: Mutex::new(Some(driver)),
             closed: AtomicBool::new(false),

@@ -50,7 +50,7 @@ impl Communicator {
     /// The same as a future: the calls are under way when this returns.
     pub fn group_async<B: StableBuffer + 'static>(&self, f: impl FnOnce(&mut Group<B>)) -> GroupWork<B> {
         let runs = Group::collect(f);
-        let start = |run: Run<B>| (self.own(&run.ask, Joined(run.buffers)), run.places);
+        let start = |run: Run<B>| (self.call(&run.ask, Joined(run.buffers)), run.places);
         let (works, places) = runs.into_iter().map(start).unzip();
         GroupWork { works, places }
     }
@@ -61,7 +61,7 @@ impl Communicator {
         buffers: Vec<B>,
         op: ReduceOp,
     ) -> Work<Joined<B>> {
-        self.own(&Ask::new(Collective::AllReduce).op(op), Joined(buffers))
+        self.call(&Ask::new(Collective::AllReduce).op(op), Joined(buffers))
     }
 }
 

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use hcomm_ops::buffer::Borrowed;
-use hcomm_ops::{Element, Rank, RawSpan, StableBuffer};
+use hcomm_ops::{DType, Element, Rank, RawSpan, StableBuffer};
 use hcomm_planner::Collective;
 
 use super::Communicator;
-use crate::bindings::{Binding, Buffers, InputOnly, OutputOnly};
+use crate::bindings::{Binding, Buffers, InputOnly, OutputOnly, Spans};
 use crate::domain::Intake;
 use crate::domain::p2p::Posted;
 use crate::error::{Error, Refused};
+use crate::operation::Operation;
+use crate::statistics::Subject;
 use crate::work::{Pending, Work};
 
 impl Communicator {
@@ -33,7 +35,21 @@ impl Communicator {
         let mut pending = self.post_recv(OutputOnly(Borrowed::from_mut(buffer)), from, tag);
         let operation = pending.operation().cloned();
         pending.wait().map_err(|failed| failed.error)?;
-        Ok(operation.map_or(0, |operation| operation.received() as usize / size_of::<T>()))
+        Ok(received::<T>(operation.as_deref()).1)
+    }
+
+    /// Receives the first message with `tag` that is there, from whichever rank; returns the sender and the elements. The ranks are looked
+    /// at in turn. Receives of a tag, these and those that name a rank, are given messages in the order in which they were
+    /// posted, and each rank's messages come in order.
+    ///
+    /// # Errors
+    /// Where the message is longer than the buffer, which is then untouched; where there is no other rank; where all are gone,
+    /// or the deadline passes: it says which ranks could have sent.
+    pub fn recv_any<T: Element>(&self, buffer: &mut [T], tag: u32) -> Result<(Rank, usize), Error> {
+        let mut pending = self.post_recv_any(OutputOnly(Borrowed::from_mut(buffer)), tag);
+        let operation = pending.operation().cloned();
+        pending.wait().map_err(|failed| failed.error)?;
+        Ok(received::<T>(operation.as_deref()))
     }
 
     /// [`Communicator::send`] of an owned buffer.
@@ -41,7 +57,7 @@ impl Communicator {
         Work::new(self.post_send(InputOnly(buffer), to, tag))
     }
 
-    /// [`Communicator::recv`] into an owned buffer. The message may be shorter; a caller that needs to know sends the length.
+    /// [`Communicator::recv`] into an owned buffer. The message may be shorter: [`Work::received`] says how long it is.
     pub fn recv_async<O: StableBuffer + 'static>(
         &self,
         buffer: O,
@@ -51,12 +67,41 @@ impl Communicator {
         Work::new(self.post_recv(OutputOnly(buffer), from, tag))
     }
 
+    /// [`Communicator::recv_any`] into an owned buffer; [`Work::received`] says whose message came, and how long it is.
+    pub fn recv_any_async<O: StableBuffer + 'static>(&self, buffer: O, tag: u32) -> Work<OutputOnly<O>> {
+        Work::new(self.post_recv_any(OutputOnly(buffer), tag))
+    }
+
     pub(super) fn post_send<B: Buffers>(&self, buffers: B, to: Rank, tag: u32) -> Pending<B> {
-        self.post(buffers, to, tag, |spans| spans.input, Intake::Send)
+        match self.refuse_peer(to) {
+            Some(refused) => Pending::refused(refused, buffers),
+            None => self.post(buffers, to, tag, Side::Send, Intake::Send),
+        }
     }
 
     pub(super) fn post_recv<B: Buffers>(&self, buffers: B, from: Rank, tag: u32) -> Pending<B> {
-        self.post(buffers, from, tag, |spans| spans.output, Intake::Receive)
+        match self.refuse_peer(from) {
+            Some(refused) => Pending::refused(refused, buffers),
+            None => self.post(buffers, from, tag, Side::Receive, Intake::Receive),
+        }
+    }
+
+    fn post_recv_any<B: Buffers>(&self, buffers: B, tag: u32) -> Pending<B> {
+        let rank = self.rank();
+        match self.world() {
+            1 => Pending::refused(Refused::NobodyElse(rank), buffers),
+            _ => self.post(buffers, rank, tag, Side::Receive, Intake::ReceiveAny),
+        }
+    }
+
+    /// Why no message passes between this rank and that one.
+    fn refuse_peer(&self, peer: Rank) -> Option<Refused> {
+        let (rank, world) = (self.rank(), self.world());
+        match peer {
+            peer if peer >= world => Some(Refused::Rank { rank: peer, world }),
+            peer if peer == rank => Some(Refused::SelfMessage(rank)),
+            _ => None,
+        }
     }
 
     fn post<B: Buffers>(
@@ -64,23 +109,53 @@ impl Communicator {
         mut buffers: B,
         peer: Rank,
         tag: u32,
-        side: impl FnOnce(crate::bindings::Spans) -> Option<RawSpan>,
+        side: Side,
         intake: impl FnOnce(Posted) -> Intake,
     ) -> Pending<B> {
         let (rank, world) = (self.rank(), self.world());
-        let refused = match peer {
-            peer if peer >= world => Some(Refused::Rank { rank: peer, world }),
-            peer if peer == rank => Some(Refused::SelfMessage(rank)),
-            _ => None,
-        };
         let binding = Binding { collective: Collective::Broadcast, rank, world, root: peer };
-        let span = match (refused, buffers.spans(binding)) {
-            (Some(refused), _) | (None, Err(refused)) => return Pending::refused(refused, buffers),
-            (None, Ok(spans)) => side(spans).unwrap_or(RawSpan::empty()),
+        let span = match buffers.spans(binding) {
+            Err(refused) => return Pending::refused(refused, buffers),
+            Ok(spans) => side.of(&spans),
         };
-        let operation = Arc::new(self.options.operation());
+        let landing = buffers.landing(binding);
         let domain = &self.inner.domain;
+        let dtype = buffers.dtype().ok().flatten().unwrap_or(DType::U8);
+        let measure = domain.ledger.measure(|| side.subject(dtype, span));
+        let operation = self.options.operation().landing(rank, landing).measured(measure);
+        let operation = Arc::new(operation);
         domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)
     }
+}
+
+/// Which side of a message a call is.
+#[derive(Clone, Copy)]
+enum Side {
+    Send,
+    Receive,
+}
+
+impl Side {
+    /// The bytes that it sends, or the room for what it receives.
+    fn of(self, spans: &Spans) -> RawSpan {
+        let span = match self {
+            Side::Send => spans.input,
+            Side::Receive => spans.output,
+        };
+        span.unwrap_or(RawSpan::empty())
+    }
+
+    fn subject(self, dtype: DType, span: RawSpan) -> Subject {
+        match self {
+            Side::Send => Subject::Send(dtype, span.len() as u64),
+            Side::Receive => Subject::Receive(dtype),
+        }
+    }
+}
+
+/// From whom a receive that has ended well got its message, and the elements of it.
+fn received<T: Element>(operation: Option<&Operation>) -> (Rank, usize) {
+    let (from, bytes) = operation.and_then(Operation::received).unwrap_or_default();
+    (from, bytes as usize / size_of::<T>())
 }

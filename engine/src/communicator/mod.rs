@@ -15,12 +15,14 @@ mod pins;
 mod place;
 mod scope;
 mod split;
+mod statistics;
 mod variable;
 
-pub(crate) use calls::Ask;
+pub use calls::Ask;
 pub use create::CreateError;
 pub use group::{Group, GroupWork};
 pub use scope::{Scope, ScopedWork};
+pub use statistics::Link;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +67,7 @@ struct Inner {
     cache: PlanCache,
     settings: Settings,
     facts: Facts,
+    link: Link,
     log: Log,
     driver: Mutex<Option<JoinHandle<()>>>,
     closed: AtomicBool,
@@ -150,7 +153,10 @@ impl Communicator {
         mut buffers: B,
     ) -> Result<Work<B>, WorkError<B::Returned>> {
         match self.prepare_plan(plan, op, &mut buffers) {
-            Ok((call, spans)) => Ok(Work::new(self.launch(&call, &spans, buffers))),
+            Ok((call, spans)) => {
+                let landing = buffers.landing(self.binding(plan.collective, plan.root));
+                Ok(Work::new(self.launch(&call, &spans, buffers, landing)))
+            }
             Err(refused) => {
                 self.inner.domain.refuse(&refused.to_string());
                 Err(WorkError { error: refused.into(), buffer: buffers.into_returned() })

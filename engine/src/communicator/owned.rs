@@ -13,7 +13,7 @@ use crate::work::Work;
 impl Communicator {
     /// [`Communicator::all_reduce`] on an owned buffer.
     pub fn all_reduce_async<B: StableBuffer + 'static>(&self, buffer: B, op: ReduceOp) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::AllReduce).op(op), InPlace(buffer))
+        self.call(&Ask::new(Collective::AllReduce).op(op), InPlace(buffer))
     }
 
     /// [`Communicator::all_reduce_into`] on owned buffers.
@@ -22,7 +22,7 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::AllReduce).op(op), Apart(input, output))
+        self.call(&Ask::new(Collective::AllReduce).op(op), Apart(input, output))
     }
 
     /// [`Communicator::all_gather`] on owned buffers.
@@ -31,12 +31,12 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::AllGather), Apart(input, output))
+        self.call(&Ask::new(Collective::AllGather), Apart(input, output))
     }
 
     /// [`Communicator::all_gather_in_place`] on an owned buffer.
     pub fn all_gather_in_place_async<B: StableBuffer + 'static>(&self, buffer: B) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::AllGather), InPlace(buffer))
+        self.call(&Ask::new(Collective::AllGather), InPlace(buffer))
     }
 
     /// [`Communicator::reduce_scatter`] on owned buffers.
@@ -45,7 +45,7 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::ReduceScatter).op(op), Apart(input, output))
+        self.call(&Ask::new(Collective::ReduceScatter).op(op), Apart(input, output))
     }
 
     /// [`Communicator::reduce_scatter_in_place`] on an owned buffer.
@@ -54,12 +54,12 @@ impl Communicator {
         buffer: B,
         op: ReduceOp,
     ) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::ReduceScatter).op(op), InPlace(buffer))
+        self.call(&Ask::new(Collective::ReduceScatter).op(op), InPlace(buffer))
     }
 
     /// [`Communicator::broadcast`] on an owned buffer.
     pub fn broadcast_async<B: StableBuffer + 'static>(&self, buffer: B, root: Rank) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::Broadcast).root(root), InPlace(buffer))
+        self.call(&Ask::new(Collective::Broadcast).root(root), InPlace(buffer))
     }
 
     /// [`Communicator::reduce`] on an owned buffer, in place at the root.
@@ -69,7 +69,7 @@ impl Communicator {
         op: ReduceOp,
         root: Rank,
     ) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::Reduce).op(op).root(root), InPlace(buffer))
+        self.call(&Ask::new(Collective::Reduce).op(op).root(root), InPlace(buffer))
     }
 
     /// [`Communicator::gather`] on owned buffers, at the root.
@@ -78,12 +78,12 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::Gather).root(root), Apart(input, output))
+        self.call(&Ask::new(Collective::Gather).root(root), Apart(input, output))
     }
 
     /// [`Communicator::gather`] on an owned buffer, at the other ranks.
     pub fn gather_to_async<I: StableBuffer + 'static>(&self, input: I, root: Rank) -> Work<InputOnly<I>> {
-        self.own(&Ask::new(Collective::Gather).root(root), InputOnly(input))
+        self.call(&Ask::new(Collective::Gather).root(root), InputOnly(input))
     }
 
     /// [`Communicator::scatter`] on owned buffers, at the root.
@@ -92,7 +92,7 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::Scatter).root(root), Apart(input, output))
+        self.call(&Ask::new(Collective::Scatter).root(root), Apart(input, output))
     }
 
     /// [`Communicator::scatter`] on an owned buffer, at the other ranks.
@@ -101,7 +101,7 @@ impl Communicator {
         output: O,
         root: Rank,
     ) -> Work<OutputOnly<O>> {
-        self.own(&Ask::new(Collective::Scatter).root(root), OutputOnly(output))
+        self.call(&Ask::new(Collective::Scatter).root(root), OutputOnly(output))
     }
 
     /// [`Communicator::all_to_all`] on owned buffers.
@@ -110,20 +110,21 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::AllToAll), Apart(input, output))
+        self.call(&Ask::new(Collective::AllToAll), Apart(input, output))
     }
 
     /// [`Communicator::all_to_all_in_place`] on an owned buffer.
     pub fn all_to_all_in_place_async<B: StableBuffer + 'static>(&self, buffer: B) -> Work<InPlace<B>> {
-        self.own(&Ask::new(Collective::AllToAll), InPlace(buffer))
+        self.call(&Ask::new(Collective::AllToAll), InPlace(buffer))
     }
 
     /// [`Communicator::barrier`] as a future.
     pub fn barrier_async(&self) -> Work<Nothing> {
-        self.own(&Ask::new(Collective::Barrier), Nothing)
+        self.call(&Ask::new(Collective::Barrier), Nothing)
     }
 
-    pub(super) fn own<B: Buffers + 'static>(&self, ask: &Ask, buffers: B) -> Work<B> {
+    /// Any call, by its description; the calls above are this with one filled in.
+    pub fn call<B: Buffers + 'static>(&self, ask: &Ask, buffers: B) -> Work<B> {
         Work::new(self.start(ask, buffers))
     }
 }

@@ -80,7 +80,7 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::AllGather).counts(listed(counts)), Apart(input, output))
+        self.call(&Ask::new(Collective::AllGather).counts(listed(counts)), Apart(input, output))
     }
 
     /// [`Communicator::reduce_scatter_v`] on owned buffers.
@@ -95,7 +95,7 @@ impl Communicator {
         I: StableBuffer + 'static,
         O: StableBuffer + 'static,
     {
-        self.own(&Ask::new(Collective::ReduceScatter).op(op).counts(listed(counts)), Apart(input, output))
+        self.call(&Ask::new(Collective::ReduceScatter).op(op).counts(listed(counts)), Apart(input, output))
     }
 
     /// [`Communicator::gather_v`] on owned buffers, at the root.
@@ -112,7 +112,7 @@ impl Communicator {
     {
         let own = elements(&mut input);
         let ask = Ask::new(Collective::Gather).root(root).counts(local(&[own], counts));
-        self.own(&ask, Apart(input, output))
+        self.call(&ask, Apart(input, output))
     }
 
     /// [`Communicator::gather_v`] on an owned buffer, at the other ranks.
@@ -123,7 +123,7 @@ impl Communicator {
     ) -> Work<InputOnly<I>> {
         let own = elements(&mut input);
         let ask = Ask::new(Collective::Gather).root(root).counts(local(&[own], &[]));
-        self.own(&ask, InputOnly(input))
+        self.call(&ask, InputOnly(input))
     }
 
     /// [`Communicator::scatter_v`] on owned buffers, at the root.
@@ -140,7 +140,7 @@ impl Communicator {
     {
         let own = elements(&mut output);
         let ask = Ask::new(Collective::Scatter).root(root).counts(local(counts, &[own]));
-        self.own(&ask, Apart(input, output))
+        self.call(&ask, Apart(input, output))
     }
 
     /// [`Communicator::scatter_v`] on an owned buffer, at the other ranks.
@@ -151,7 +151,7 @@ impl Communicator {
     ) -> Work<OutputOnly<O>> {
         let own = elements(&mut output);
         let ask = Ask::new(Collective::Scatter).root(root).counts(local(&[], &[own]));
-        self.own(&ask, OutputOnly(output))
+        self.call(&ask, OutputOnly(output))
     }
 
     /// [`Communicator::all_to_all_v`] on owned buffers.
@@ -167,7 +167,7 @@ impl Communicator {
         O: StableBuffer + 'static,
     {
         let counts = local(input_counts, output_counts);
-        self.own(&Ask::new(Collective::AllToAll).counts(counts), Apart(input, output))
+        self.call(&Ask::new(Collective::AllToAll).counts(counts), Apart(input, output))
     }
 }
 

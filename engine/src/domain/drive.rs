@@ -27,6 +27,9 @@ const BARE_SPINS: u32 = 16;
 /// Rounds between two looks at the clock.
 const ROUNDS_PER_CLOCK: u32 = 4096;
 
+/// The same where the caller waits for a limited time only.
+const ROUNDS_PER_END: u32 = 64;
+
 impl Domain {
     /// Spins on one operation that runs outside the table. Returns whether it finished; where it did not, it goes on in
     /// the table.
@@ -60,7 +63,7 @@ impl Domain {
 
     /// Drives until an operation is done, then parks the core.
     pub(super) fn finish(&self, mut core: Held<'_>, operation: &Operation) -> Result<(), Failure> {
-        self.drive(&mut core, self.patience, &|_| operation.is_done());
+        self.drive(&mut core, self.patience, None, &|_| operation.is_done());
         self.push_out(&mut core);
         operation.outcome().unwrap_or(Err(Failure::Closed))
     }
@@ -70,12 +73,26 @@ impl Domain {
     pub(super) fn push_out(&self, core: &mut Core) {
         if core.is_idle() && core.has_unsent() {
             let deadline = Instant::now() + PUSH;
-            self.drive(core, self.patience, &|core| !core.has_unsent() || Instant::now() >= deadline);
+            self.drive(core, self.patience, None, &|core| !core.has_unsent() || Instant::now() >= deadline);
         }
     }
 
-    /// Rounds of progress until `until`, with the waits that `patience` allows in between.
-    fn drive(&self, core: &mut Core, patience: Patience, until: &dyn Fn(&Core) -> bool) {
+    /// Drives until an operation is done or about `end`, then puts the core back.
+    pub(super) fn finish_before(&self, mut core: Held<'_>, operation: &Operation, end: Instant) {
+        self.drive(&mut core, self.patience, Some(end), &|_| operation.is_done());
+        if operation.is_done() {
+            self.push_out(&mut core);
+        }
+    }
+
+    /// Rounds of progress until `until`, or about `end`, with the waits that `patience` allows in between.
+    fn drive(
+        &self,
+        core: &mut Core,
+        patience: Patience,
+        end: Option<Instant>,
+        until: &dyn Fn(&Core) -> bool,
+    ) {
         let (mut idle, mut rounds) = (0, 0_u32);
         while !until(core) {
             self.take_in(core);
@@ -84,9 +101,14 @@ impl Domain {
                 idle = 0;
             } else {
                 idle += 1;
-                self.pause(core, idle, patience, until);
+                self.pause(core, idle, patience, end, until);
             }
             rounds = rounds.wrapping_add(1);
+            // Whoever yields or sleeps does not mind the clock.
+            let is_time = idle > patience.spins || rounds % ROUNDS_PER_END == 0;
+            if end.is_some_and(|end| is_time && Instant::now() >= end) {
+                return;
+            }
             if rounds % ROUNDS_PER_CLOCK == 0 {
                 core.check_time(Instant::now());
             }
@@ -99,6 +121,7 @@ impl Domain {
         core: &mut Core,
         idle: u32,
         patience: Patience,
+        end: Option<Instant>,
         until: &dyn Fn(&Core) -> bool,
     ) {
         if idle <= patience.spins {
@@ -106,12 +129,12 @@ impl Domain {
         } else if idle - patience.spins <= patience.yields {
             std::thread::yield_now();
         } else {
-            self.sleep(core, until);
+            self.sleep(core, end, until);
         }
     }
 
-    /// Sleeps on the doorbell, after one more look at everything.
-    fn sleep(&self, core: &mut Core, until: &dyn Fn(&Core) -> bool) {
+    /// Sleeps on the doorbell, after one more look at everything, no longer than to `end`.
+    fn sleep(&self, core: &mut Core, end: Option<Instant>, until: &dyn Fn(&Core) -> bool) {
         core.endpoint.doorbell.arm();
         self.take_in(core);
         if core.round() || until(core) || self.handover.has_pending() || self.watch.wants_attention() {
@@ -119,7 +142,8 @@ impl Domain {
             self.handover.announce();
             return;
         }
-        core.endpoint.doorbell.sleep(&core.endpoint.wires, NAP);
+        let nap = end.map_or(NAP, |end| end.saturating_duration_since(Instant::now()).min(NAP));
+        core.endpoint.doorbell.sleep(&core.endpoint.wires, nap);
         core.check_time(Instant::now());
     }
 
@@ -145,11 +169,15 @@ impl Domain {
                 core.submit(Submission::refused(number));
             }
             Intake::Local(local) => core.submit_local(local),
-            Intake::Send(posted) | Intake::Receive(posted) if core.broken().is_some() => {
+            Intake::Send(posted) | Intake::Receive(posted) | Intake::ReceiveAny(posted)
+                if core.broken().is_some() =>
+            {
                 posted.operation.complete(Err(core.broken().cloned().unwrap_or(Failure::Closed)));
             }
             Intake::Send(posted) => core.p2p.send(posted),
             Intake::Receive(posted) => core.p2p.receive(posted),
+            Intake::ReceiveAny(posted) => core.p2p.receive_any(posted),
+            Intake::Notice => {}
             Intake::Abort(failure) => {
                 core.peers.abort(0, &failure);
                 core.abort(&failure);
@@ -203,7 +231,7 @@ impl Domain {
         self.take_in(&mut core);
         core.round();
         self.handover.announce();
-        self.drive(&mut core, patience, &|core| !core.has_work() || self.handover.is_wanted());
+        self.drive(&mut core, patience, None, &|core| !core.has_work() || self.handover.is_wanted());
     }
 }
 

@@ -35,6 +35,7 @@ use crate::error::Failure;
 use crate::execution::{Execution, Progress};
 use crate::operation::Operation;
 use crate::profile::Profile;
+use crate::statistics::Ledger;
 
 /// Something on its way to whoever drives.
 pub(crate) enum Intake {
@@ -53,8 +54,12 @@ pub(crate) enum Intake {
     Send(Posted),
     /// A tagged receive.
     Receive(Posted),
+    /// A tagged receive from any rank.
+    ReceiveAny(Posted),
     /// End everything.
     Abort(Failure),
+    /// Nothing, but the core is put back anew: whether calls are recorded has changed.
+    Notice,
 }
 
 /// What an operation comes after, and what it must hold.
@@ -134,14 +139,16 @@ pub(crate) struct Domain {
     handover: Handover<Core>,
     inbox: (Sender<Intake>, Receiver<Intake>),
     pub watch: Arc<Watch>,
+    pub ledger: Arc<Ledger>,
     ringer: Ringer,
     patience: Patience,
 }
 
 impl Domain {
     pub fn new(core: Core, watch: Arc<Watch>, patience: Patience) -> Self {
-        let ringer = core.endpoint.doorbell.ringer();
+        let (ringer, ledger) = (core.endpoint.doorbell.ringer(), core.ledger.clone());
         Domain {
+            ledger,
             handover: Handover::new(core),
             inbox: crossbeam_channel::unbounded(),
             watch,
@@ -320,6 +327,34 @@ impl Domain {
         }
     }
 
+    /// The same for no longer than about `limit`; then the operation is the background driver's. Returns whether it is done.
+    pub fn wait_at_most(&self, operation: &Operation, limit: Duration) -> bool {
+        let Some(end) = Instant::now().checked_add(limit) else {
+            let _ = self.wait(operation);
+            return true;
+        };
+        let mut patience = Duration::from_micros(100);
+        while !operation.is_done() {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.handover.wait(|| operation.is_done(), patience.min(left)) {
+                Turn::Drive(core) => {
+                    self.finish_before(Held::new(core), operation, end);
+                    break;
+                }
+                Turn::Look if left.is_zero() => break,
+                Turn::Look => {
+                    self.ringer.ring();
+                    patience = (2 * patience).min(drive::NAP);
+                }
+            }
+        }
+        let is_done = operation.is_done();
+        if !is_done {
+            self.leave_to_driver();
+        }
+        is_done
+    }
+
     /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
     /// any more. Returns the first failure that the communicator has met.
     pub fn drain(&self, deadline: Instant) -> Option<Failure> {
@@ -343,7 +378,7 @@ impl Domain {
                 return;
             }
             idle = if moved { 0 } else { idle + 1 };
-            self.pause(core, idle, self.patience, &|_| false);
+            self.pause(core, idle, self.patience, None, &|_| false);
         }
     }
 
@@ -372,6 +407,12 @@ impl Domain {
     pub fn profile(&self) -> Profile {
         let core = self.hold(Instant::now() + Duration::from_secs(1));
         core.map(|mut core| core.recorder.take()).unwrap_or_default()
+    }
+
+    /// Switches the recording of statistics; what is submitted from now on goes by it.
+    pub fn record_statistics(&self, on: bool) {
+        self.ledger.switch(on);
+        self.submit(Intake::Notice);
     }
 
     /// Ends the background driver.

@@ -1,14 +1,19 @@
 //! Communicators between threads of one process: every plan, futures, messages, and what happens when something goes wrong.
 
 mod allocated;
+mod any_rank;
 mod choice;
 mod common;
 mod deterministic;
+mod ends;
 mod failures;
 mod imported;
+mod landings;
 mod large;
 mod messages;
 mod mismatch;
+mod narrowed;
 mod own_plans;
 mod plans;
+mod statistics;
 mod works;

@@ -1,7 +1,8 @@
 //! [`Kernel`]: one data type and one reduction, looked up once and then run on spans.
 //!
 //! Bottom up: `scalar` is the arithmetic of one accumulator, `vector` that of a register, `wire` the way between bytes
-//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them. `avx2`
+//! and registers, `combine` the reductions, `fold` the loop over a job, `format` and `table` the choice among them, `convert` the loop
+//! from one type to another. `avx2`
 //! and `avx512` are the vectors and wires of the higher levels.
 
 #[cfg(target_arch = "x86_64")]
@@ -9,6 +10,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod combine;
+mod convert;
 mod fold;
 mod format;
 mod level;
@@ -21,6 +23,7 @@ mod table;
 mod vector;
 mod wire;
 
+pub use convert::{Conversion, UnsupportedConversion};
 pub use level::Level;
 
 use std::num::NonZeroU64;

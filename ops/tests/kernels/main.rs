@@ -3,6 +3,7 @@
 
 mod case;
 mod contract;
+mod convert;
 mod levels;
 mod random;
 mod reference;

@@ -5,7 +5,6 @@
 //! writes when the plan's nodes ran.
 
 mod arguments;
-mod bandwidth;
 mod data;
 mod exercise;
 mod figures;

@@ -17,7 +17,7 @@ impl Core {
         for number in self.waiting.keys().copied().collect::<Vec<_>>() {
             self.check_waiting(number, now);
         }
-        self.p2p.check_time(now, self.limits.deadline);
+        self.p2p.check_time(now, self.limits.deadline, &self.peers);
     }
 
     fn check_entry(&mut self, key: usize, now: Instant) {

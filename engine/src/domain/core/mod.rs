@@ -25,6 +25,7 @@ use crate::error::Failure;
 use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS, windows};
 use crate::operation::Operation;
 use crate::profile::Recorder;
+use crate::statistics::Ledger;
 
 /// Work between operations that the driver does itself: a closure that comes after others.
 pub(crate) struct Local {
@@ -80,6 +81,7 @@ pub(crate) struct Core {
     pub peers: Peers,
     pub p2p: PointToPoint,
     pub recorder: Recorder,
+    pub ledger: Arc<Ledger>,
     limits: Limits,
     entries: Slab<Entry>,
     /// Admitted, most urgent first.
@@ -118,6 +120,7 @@ impl Core {
             peers,
             p2p: PointToPoint::new(world),
             recorder,
+            ledger: Arc::new(Ledger::new(world)),
             limits,
             entries: Slab::new(),
             running: Vec::new(),
@@ -282,9 +285,12 @@ impl Core {
     }
 
     fn finish(&mut self, key: usize) -> bool {
+        // What lands needs the claims.
+        let entry = &self.entries[key];
+        let landed = if entry.claims.is_empty() { Ok(()) } else { entry.operation.land() };
         let entry = self.remove(key);
         self.recorder.finish(entry.number);
-        entry.operation.complete(Ok(()));
+        entry.operation.complete(landed);
         self.ended(entry.number, entry.execution);
         self.admit();
         true

@@ -22,7 +22,8 @@ impl Core {
     /// Works out whether the core is calm; to be called as it is put back.
     pub fn note_calm(&mut self) {
         let is_clean = self.broken.is_none() && self.unchecked.is_none() && !self.peers.has_refusals();
-        self.calm = is_clean && self.is_idle() && !self.recorder.is_on();
+        let is_recorded = self.recorder.is_on() || self.ledger.is_on();
+        self.calm = is_clean && self.is_idle() && !is_recorded;
     }
 
     /// The place among those that ended of an execution of a call, which was given buffers of the same lengths. What it needs of

@@ -163,16 +163,22 @@ impl Tuning {
     /// What things cost over a kind of link, on machines with so many ranks per processor.
     pub fn prices(&self, kind: LinkKind, ranks_per_processor: f64) -> Prices {
         let condition = Condition { kind, is_crowded: ranks_per_processor > 1.0 };
-        let found = self.link(condition).or_else(|| {
-            // Threads talk by the protocol of processes.
-            let like = Condition { kind: LinkKind::Shm, ..condition };
-            self.link(like).filter(|_| kind == LinkKind::Inproc)
-        });
-        let link = found.copied().unwrap_or_else(|| defaults::link(condition));
+        let link = self.like(condition).copied().unwrap_or_else(|| defaults::link(condition));
         match condition.is_crowded {
             true => link.prices.times(ranks_per_processor / link.ranks_per_processor),
             false => link.prices,
         }
+    }
+
+    /// Whether those prices were measured, rather than the usual ones.
+    pub fn has_prices(&self, kind: LinkKind, ranks_per_processor: f64) -> bool {
+        self.like(Condition { kind, is_crowded: ranks_per_processor > 1.0 }).is_some()
+    }
+
+    /// What was measured of a condition, or of one that is like it: threads talk by the protocol of processes.
+    fn like(&self, condition: Condition) -> Option<&LinkTuning> {
+        let like = Condition { kind: LinkKind::Shm, ..condition };
+        self.link(condition).or_else(|| self.link(like).filter(|_| condition.kind == LinkKind::Inproc))
     }
 
     /// The measured times that say most about a world: those of the nearest one, if it is at most twice or half as large.

@@ -6,10 +6,10 @@ mod table;
 
 use hcomm::Communicator;
 
-use super::bandwidth::{algorithm_gb_per_s, bus_factor};
 use super::figures::{Figures, Row};
 use super::spec::{Format, Spec};
 use crate::commands::call::CallArguments;
+use hcomm::planner::bandwidth::{algorithm_gb_per_s, bus_factor};
 
 /// What is measured, apart from sizes.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Bandwidths as nccl-tests defines them (its PERFORMANCE.md): the algorithm's, which is bytes over time, and the bus's, which
 //! is what the busiest link carries and so compares with the hardware whatever the number of ranks.
 
-use hcomm::Collective;
+use crate::Collective;
 
 /// Bytes on the bus per byte of the full buffer.
 pub fn bus_factor(collective: Collective, world: usize) -> f64 {

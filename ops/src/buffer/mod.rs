@@ -1,4 +1,8 @@
-//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends.
+//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends. `narrowed` shows one in another type.
+
+mod narrowed;
+
+pub use narrowed::Narrowed;
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -41,6 +45,8 @@ elements! {
 /// # Safety
 /// While the value lives and nobody else has access to it, `span` must always name the same bytes, valid for
 /// reads and writes, wherever the value itself is moved, and they must be elements of `dtype`.
+///
+/// What `landing` gives is run, if at all, while the value lives and nobody else has access to it, and is sound then.
 pub unsafe trait StableBuffer: Send {
     /// The type of the elements.
     fn dtype(&self) -> DType;
@@ -48,11 +54,23 @@ pub unsafe trait StableBuffer: Send {
     /// The bytes.
     fn span(&mut self) -> RawSpan;
 
+    /// What is still to be done with the bytes once an operation that wrote them has ended well, and before anybody is told, such as
+    /// copying them on to where the user wants them. It is asked for once for every operation that may write the buffer, and runs
+    /// on whatever thread drives the communicator; where the operation fails, or does not write the buffer on this rank, it
+    /// is dropped.
+    #[inline]
+    fn landing(&mut self) -> Option<Landing> {
+        None
+    }
+
     /// For a buffer that several owners hold: the claim that an operation must have while it uses the bytes.
     fn claim(&self) -> Option<Claim> {
         None
     }
 }
+
+/// See [`StableBuffer::landing`]. A panic makes the operation fail on this rank.
+pub type Landing = Box<dyn FnOnce() + Send>;
 
 /// The right to use the bytes of a [`Shared`] buffer: at most one holder at a time.
 #[derive(Clone, Debug)]
