@@ -5,6 +5,7 @@ many ranks end with the same parameters.
 """
 
 import argparse
+import gc
 import hashlib
 import os
 import pydoc_data.topics
@@ -96,12 +97,18 @@ def start_ranks(ranks: int) -> None:
     os.execv(sys.executable, [sys.executable, *launcher, *sys.argv])
 
 
-def join(backend: str) -> tuple[int, int]:
-    """This process becomes a rank of the job; returns which, and how many there are."""
+def join(backend: str) -> None:
+    """This process becomes a rank of the job."""
     # Ranks of one machine share its processors.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     dist.init_process_group(backend, timeout=timedelta(minutes=2))
-    return dist.get_rank(), dist.get_world_size()
+
+
+def leave() -> None:
+    """Ends this rank's part of the job. By now the model must have gone, and what refers to it in a circle: whoever holds on to the group keeps
+    its threads alive into the end of the interpreter, which does not go well."""
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def train(model: nn.Module, steps: int) -> None:

@@ -6,20 +6,23 @@
     python gpt_ddp.py --backend gloo                                the same by torch's own backend, to compare
 """
 
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import byte_gpt
 
 
+def learn(steps: int) -> None:
+    # Averages gradients over the ranks while the backward pass still computes others.
+    model = DistributedDataParallel(byte_gpt.Gpt())
+    byte_gpt.train(model, steps)
+    byte_gpt.check_alike(list(model.parameters()))
+
+
 def main() -> None:
     arguments = byte_gpt.arguments(__doc__)
     byte_gpt.join(arguments.backend)
-    # Averages gradients over the ranks while the backward pass still computes others.
-    model = DistributedDataParallel(byte_gpt.Gpt())
-    byte_gpt.train(model, arguments.steps)
-    byte_gpt.check_alike(list(model.parameters()))
-    dist.destroy_process_group()
+    learn(arguments.steps)
+    byte_gpt.leave()
 
 
 if __name__ == "__main__":

@@ -14,18 +14,22 @@ from torch.distributed.fsdp import fully_shard
 import byte_gpt
 
 
-def main() -> None:
-    arguments = byte_gpt.arguments(__doc__)
-    _, world = byte_gpt.join(arguments.backend)
-    mesh = init_device_mesh("cpu", (world,))
+def learn(steps: int) -> None:
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     model = byte_gpt.Gpt()
     # Each block is gathered by itself, the next one while this one computes; the rest of the model goes together.
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    byte_gpt.train(model, arguments.steps)
+    byte_gpt.train(model, steps)
     byte_gpt.check_alike([parameter.full_tensor() for parameter in model.parameters()])
-    dist.destroy_process_group()
+
+
+def main() -> None:
+    arguments = byte_gpt.arguments(__doc__)
+    byte_gpt.join(arguments.backend)
+    learn(arguments.steps)
+    byte_gpt.leave()
 
 
 if __name__ == "__main__":
