@@ -34,7 +34,12 @@ def connect_by_store(store: Any, rank: int, world: int, timeout: timedelta) -> _
     else:
         listener = None
         address, token = json.loads(store.get(KEY))
-    return connect(rank, world, address, token, timeout, listener)
+    made = connect(rank, world, address, token, timeout, listener)
+    if rank == 0:
+        # All have read it. A store that cannot forget keeps it.
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            store.delete_key(KEY)
+    return made
 
 
 def connect(
