@@ -3,7 +3,8 @@
 use hcomm::DType;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
-use pyo3::ffi::PyObject_CheckBuffer;
+use pyo3::ffi::{PyBUF_FULL_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer, Py_buffer};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
@@ -17,6 +18,9 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     }
     // The view keeps the memory in place: its owner refuses to resize meanwhile.
     let view = PyMemoryView::from(object)?;
+    if view.getattr(intern!(object.py(), "ndim"))?.extract::<usize>()? == 0 {
+        return single(view).map(Some);
+    }
     let buffer = PyUntypedBuffer::get(&view)?;
     let format = buffer.format().to_string_lossy();
     let dtype = dtype_of(&format, buffer.item_size()).ok_or_else(|| unknown_dtype(&format!("'{format}'")))?;
@@ -36,6 +40,26 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         keep: view.into_any().unbind(),
     };
     Ok(Some(array))
+}
+
+/// The memory of a view without dimensions, hence of one element; its shape is a null pointer, which [`PyUntypedBuffer`] refuses.
+fn single(view: Bound<'_, PyMemoryView>) -> PyResult<Array> {
+    let format: String = view.getattr("format")?.extract()?;
+    let bytes: usize = view.getattr("itemsize")?.extract()?;
+    let dtype = dtype_of(&format, bytes).ok_or_else(|| unknown_dtype(&format!("'{format}'")))?;
+    let mut raw = Py_buffer::new();
+    // SAFETY: the view is alive, and `raw` is a buffer to be filled; it is released at once, as the view itself keeps the memory in place.
+    let start = unsafe {
+        if PyObject_GetBuffer(view.as_ptr(), &raw mut raw, PyBUF_FULL_RO) != 0 {
+            return Err(PyErr::fetch(view.py()));
+        }
+        let start = raw.buf.cast();
+        PyBuffer_Release(&raw mut raw);
+        start
+    };
+    let is_readonly = view.getattr("readonly")?.extract()?;
+    let layout = Layout::contiguous(1, bytes);
+    Ok(Array { start, dtype, layout, is_readonly, keep: view.into_any().unbind() })
 }
 
 /// The type of elements of this format (that of the module `struct`) and size.

@@ -8,6 +8,9 @@ use pyo3::types::PyDict;
 
 use super::{Array, Layout, unknown_dtype};
 
+/// From this number on NumPy counts types that are not its own.
+const FIRST_FOREIGN: i64 = 256;
+
 /// The memory of such an array.
 pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     let py = object.py();
@@ -16,9 +19,8 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         return Ok(None);
     }
     let Ok(dtype) = object.getattr(intern!(py, "dtype")) else { return Ok(None) };
-    // Kind V is what NumPy calls types that are not its own.
-    let is_foreign = dtype.getattr(intern!(py, "kind")).is_ok_and(|kind| kind.eq("V").unwrap_or(false));
-    if !is_foreign {
+    let number = dtype.getattr(intern!(py, "num")).and_then(|number| number.extract::<i64>());
+    if number.unwrap_or(0) < FIRST_FOREIGN {
         return Ok(None);
     }
     let name: String = dtype.getattr(intern!(py, "name"))?.extract()?;

@@ -62,10 +62,22 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         let message = "a tensor whose conjugation or negation is still to be done; call resolve_conj() and resolve_neg() first";
         return Err(PyTypeError::new_err(message));
     }
-    let start: usize = object.call_method0(intern!(py, "data_ptr"))?.extract()?;
+    let start: usize = match object.call_method0(intern!(py, "data_ptr")) {
+        Ok(start) => start.extract()?,
+        Err(cause) => return Err(without_memory(object, cause)?),
+    };
     let layout = layout(object, dtype.size_bytes())?;
     let keep = object.clone().unbind();
     Ok(Some(Array { start: start as *mut u8, dtype, layout, is_readonly: false, keep }))
+}
+
+/// What to say of a tensor whose elements lie nowhere, such as a sparse one.
+fn without_memory(tensor: &Bound<'_, PyAny>, cause: PyErr) -> PyResult<PyErr> {
+    let py = tensor.py();
+    let layout = tensor.getattr("layout")?.str()?;
+    let error = PyTypeError::new_err(format!("a tensor of layout {layout} without memory of its own; expected a dense one"));
+    error.set_cause(py, Some(cause));
+    Ok(error)
 }
 
 fn layout(tensor: &Bound<'_, PyAny>, item_bytes: usize) -> PyResult<Layout> {
