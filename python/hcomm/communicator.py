@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _native, _state, profiling
-from .calls import Array, Calls
+from .calls import Array, Calls, _options
 from .ops import name_of
 from .work import Work
 
@@ -166,6 +166,6 @@ class Group:
 
     def _start(self, communicator: Communicator) -> list[Work[Any]]:
         return [
-            communicator._start_list(collective, buffers, op, root, None)
+            communicator._start_list(collective, buffers, op, root, _options())
             for (collective, op, root), buffers in self._like.items()
         ]

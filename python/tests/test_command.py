@@ -36,7 +36,7 @@ def test_help(command):
 
 
 def test_mistakes(command):
-    for arguments, words in ((["lunch"], "launch"), (["plan", "--world", "x"], "x"), (["launch", "-n"], "-n"), ([], "")):
+    for arguments, words in ((["lunch"], "launch"), (["plan", "--world", "x"], "x"), (["launch", "-n"], "<N>"), ([], "")):
         done = run(command, *arguments)
         assert done.returncode == 2, (arguments, done)
         assert words in done.stderr and "Traceback" not in done.stderr

@@ -24,7 +24,7 @@ def _chunk_sizes(_):
         with pytest.raises(errors.SettingError, match="HCOMM_TILE_BYTES"):
             hcomm.config.set_chunk_size(wrong)
         assert hcomm.config.chunk_size() == 2 << 20
-    assert "HCOMM_TILE_BYTES=2MiB" in hcomm.config.describe()
+    assert "HCOMM_TILE_BYTES='2MiB'" in hcomm.config.describe()
     with pytest.raises(errors.SettingError, match="HCOMM_TILE_BYTES"):
         hcomm.config.set("HCOMM_TILE_BYTS", "4KiB")
     with pytest.raises(errors.SettingError, match="HCOMM_DEPTH"):
@@ -173,7 +173,7 @@ def _bits(comm):
 
 
 def test_half_the_bytes_travel(monkeypatch):
-    monkeypatch.setenv("HCOMM_ALGORITHM", "ring")
+    monkeypatch.setenv("HCOMM_ALGORITHM", "all_reduce=ring")
     ranks(2, _half_the_bytes)
 
 

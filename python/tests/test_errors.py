@@ -1,5 +1,6 @@
 """What can go wrong: every class of `hcomm.errors`, its facts, its text."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -88,20 +89,20 @@ def _refused_on_all(comm):
     five, six = np.ones(5, "f4"), np.ones(6, "f4")
     error = _outcome(comm.all_reduce_into, five, six)
     assert type(error) is errors.BufferSizeError
-    check(error, errors.BufferSizeError, "6", which="output", elements=6, expected=5, dtype="f32")
+    check(error, errors.BufferSizeError, "6", which="input", elements=5, expected=6, dtype="f32")
     error = _outcome(comm.all_reduce_into, five, np.ones(5, "f8"))
     check(error, errors.DTypeError, "f64", input="f32", output="f64")
     assert isinstance(error, TypeError) and isinstance(error, ValueError)
     check(_outcome(comm.broadcast, five, 2), errors.RankError, "rank 2", rank=2, world=2)
     check(_outcome(comm.reduce, five, "sum", 17), errors.RankError, "17", rank=17, world=2)
-    check(_outcome(comm.all_reduce, five, "band"), errors.RefusedError, "band")
+    check(_outcome(comm.all_reduce, five, "band"), errors.PlanError, "band of f32")
     check(_outcome(comm.all_gather, five, six), errors.BufferSizeError, "6", which="output", elements=6, expected=10)
     check(_outcome(comm.reduce_scatter, five, np.ones(2, "f4")), errors.BufferSizeError, "")
     _outcome(comm.all_gather_v, five, np.ones(9, "f4"), [5, 5])
     _outcome(comm.all_gather_v, five, np.ones(10, "f4"), [5])
     _outcome(comm.all_gather_v, five, np.ones(10, "f4"), [5, 5, 5])
     _outcome(comm.all_to_all_v, five, [2, 2], np.ones(4, "f4"), [2, 2])
-    check(_outcome(comm.algorithm("broadcast=ring").broadcast, five), errors.PlanError, "ring")
+    check(_outcome(comm.algorithm, "broadcast=ring"), errors.PlanError, "broadcast of f32 in a world of 2 is not supported by 'ring'")
     memory = np.ones(9, "f4")
     check(_outcome(comm.all_reduce_into, memory[:6], memory[3:]), errors.OverlapError, "")
     check(_outcome(comm.all_reduce, [five, five]), errors.OverlapError, "")
@@ -145,25 +146,44 @@ def test_mismatch():
     ranks(2, _mismatch)
 
 
+DIFFERENT = [
+    (lambda comm: comm.all_reduce(np.ones(5, "f4")), lambda comm: comm.all_reduce(np.ones(6, "f4"))),
+    (lambda comm: comm.all_reduce(np.ones(5, "f4")), lambda comm: comm.all_reduce(np.ones(5, "i4"))),
+    (lambda comm: comm.all_reduce(np.ones(5, "f4")), lambda comm: comm.all_reduce(np.ones(5, "f4"), "max")),
+    (lambda comm: comm.all_reduce(np.ones(5, "f4")), lambda comm: comm.barrier()),
+    (lambda comm: comm.all_reduce(np.ones(5, "f4")), lambda comm: comm.all_reduce(np.ones(5, "f4"), precision="bf16")),
+]
+
+
 def _mismatch(comm):
-    for first, second in (
-        (lambda: comm.all_reduce(np.ones(5, "f4")), lambda: comm.all_reduce(np.ones(6, "f4"))),
-        (lambda: comm.all_reduce(np.ones(5, "f4")), lambda: comm.all_reduce(np.ones(5, "i4"))),
-        (lambda: comm.all_reduce(np.ones(5, "f4")), lambda: comm.all_reduce(np.ones(5, "f4"), "max")),
-        (lambda: comm.all_reduce(np.ones(5, "f4")), comm.barrier),
-        (lambda: comm.broadcast(np.ones(5, "f4"), 0), lambda: comm.broadcast(np.ones(5, "f4"), 1)),
-    ):
+    for calls in DIFFERENT:
         other = comm.duplicate()
-        here = other.rank == 0
-        original, comm = comm, other
-        error = raised(first if here else second)
-        check(error, errors.CallMismatchError, "rank", rank=other.rank, other=1 - other.rank)
+        error = raised(calls[comm.rank], other)
+        check(error, errors.CallMismatchError, "rank", rank=comm.rank, other=1 - comm.rank)
         assert error.call and error.other_call and error.call != error.other_call
-        comm = original
-        try:
-            other.close()
-        except errors.HcommError:
-            pass
+        leave(other)
+
+
+def test_two_roots():
+    """Both send, and neither waits for anything: told with the next call at the latest."""
+    for error in ranks(2, _two_roots):
+        check(error, errors.CallMismatchError, "root 1")
+
+
+def _two_roots(comm):
+    def calls():
+        comm.broadcast(np.ones(5, "f4"), comm.rank)
+        comm.barrier()
+
+    error = raised(calls)
+    leave(comm)
+    return error
+
+
+def leave(comm):
+    """Closing raises the first failure once more."""
+    with contextlib.suppress(errors.OperationError):
+        comm.close()
 
 
 def test_peer_refused():
@@ -177,6 +197,7 @@ def _peer_refused(comm):
         error = raised(comm.all_reduce_into, np.ones(5, "f4"), np.ones(5, "f4"))
         check(error, errors.PeerRefusedError, "rank 0", rank=0)
         assert "6" in error.reason and "all_reduce" in error.call
+    leave(comm)
 
 
 def test_peer_killed():
@@ -209,7 +230,8 @@ def _peer_killed(place):
 
 def test_peer_left():
     error = ranks(2, _peer_left)[0]
-    check(error, errors.PeerLeftError, "rank 1", rank=1, last=1)
+    check(error, errors.PeerLeftError, "rank 1", rank=1)
+    assert error.last >= 1
     assert isinstance(error, ConnectionError)
 
 
@@ -217,7 +239,9 @@ def _peer_left(comm):
     comm.barrier()
     if comm.rank == 1:
         return comm.close()
-    return raised(comm.all_reduce, np.ones(4))
+    error = raised(comm.all_reduce, np.ones(4))
+    leave(comm)
+    return error
 
 
 def test_deadline():
@@ -234,9 +258,10 @@ def _deadline(comm):
         assert 0.15 < error.elapsed < 5 and "all_reduce" in error.call and "1" in error.waiting
     else:
         time.sleep(0.5)
-        error = raised(comm.all_reduce, np.ones(300))
-        assert isinstance(error, errors.OperationError), repr(error)
-        assert getattr(error, "rank", 0) == 0
+        # What rank 0 had sent before is there; what is not cannot come.
+        with contextlib.suppress(errors.OperationError):
+            comm.all_reduce(np.ones(300))
+    leave(comm)
 
 
 def test_message_size():
@@ -250,21 +275,6 @@ def _message_size(comm):
         error = raised(comm.recv, np.ones(5, "f4"), 0, 3)
         check(error, errors.MessageSizeError, "28", rank=0, tag=3, bytes=28, room=20)
     comm.barrier()
-
-
-def test_buffer_busy():
-    ranks(2, _buffer_busy)
-
-
-def _buffer_busy(comm):
-    memory = np.zeros(8, "f4")
-    pending = comm.recv_async(memory, 1 - comm.rank)
-    error = raised(lambda: comm.recv_async(memory[4:], 1 - comm.rank, 2).wait())
-    check(error, errors.BufferBusyError, "")
-    comm.barrier()
-    comm.send(numbers(comm.rank, 8), 1 - comm.rank)
-    pending.wait()
-    same(memory, numbers(1 - comm.rank, 8))
 
 
 def test_abort():
@@ -282,6 +292,7 @@ def _abort(comm):
     assert str(pending.exception()) == str(error) and pending.done() and "no more data" in repr(pending)
     after = raised(comm.all_reduce, np.ones(3))
     assert isinstance(after, (errors.UnusableError, errors.AbortedError))
+    leave(comm)
 
 
 def test_closed():

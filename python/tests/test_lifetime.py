@@ -1,6 +1,7 @@
 """What the package leaves behind, and what it does to a process: forks, threads, memory, signals, the interpreter's lock, the end of a program."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -25,6 +26,14 @@ def threads():
 
 def descriptors():
     return len(os.listdir("/proc/self/fd"))
+
+
+def await_count(count, expected):
+    """A thread that has been joined may be seen for a moment still."""
+    until = time.monotonic() + 10
+    while count() > expected and time.monotonic() < until:
+        time.sleep(0.01)
+    assert count() <= expected
 
 
 def resident():
@@ -88,10 +97,8 @@ def _in_child(comm, group, pending, leave):
 
 
 def _end_normally(code):
-    """As the interpreter does at its end, of which a forked test has none."""
-    import atexit
-
-    atexit._run_exitfuncs()
+    """What the package does at an interpreter's end; a forked test has none of its own."""
+    hcomm._state._close_all()
     os._exit(code)
 
 
@@ -168,7 +175,9 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_endings(ending):
+def test_endings(ending, monkeypatch):
+    # What never ends is waited for so long.
+    monkeypatch.setenv("HCOMM_CLOSE_DEADLINE", "1500ms")
     ends, seconds = programs(HEAD + ENDINGS[ending])
     for code, output in ends:
         assert code in (0, 1), ends
@@ -196,12 +205,12 @@ def _threads_left(place):
     assert told.wait(20)
     comm.duplicate().close()
     comm.close()
-    assert threads() <= before + 1, "only the thread that callbacks run on may be left"
+    del comm
+    gc.collect()
+    # The one that callbacks run on stays.
+    await_count(threads, before + 1)
     hcomm._state._close_all()
-    until = time.monotonic() + 5
-    while threads() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threads() == before, [Path(f"/proc/self/task/{task}/comm").read_text() for task in os.listdir("/proc/self/task")]
+    await_count(threads, before)
 
 
 # Signals.
@@ -282,6 +291,8 @@ def _interrupted_twice(comm):
     else:
         with pytest.raises(errors.AbortedError, match="interrupted twice"):
             comm.recv(np.ones(1), 0)
+    with contextlib.suppress(errors.AbortedError):
+        comm.close()
 
 
 def test_interrupted_init():
@@ -358,7 +369,7 @@ def _many_calls(comm):
     some(20_000)
     gc.collect()
     assert resident() - before[0] < 2_000_000
-    assert (threads(), descriptors()) == before[1:]
+    assert threads() <= before[1] and descriptors() <= before[2]
 
 
 def test_many_communicators():
@@ -395,7 +406,5 @@ def _dropped(comm):
         del other
         gc.collect()
         comm.barrier()
-    until = time.monotonic() + 10
-    while (threads(), descriptors()) > before and time.monotonic() < until:
-        time.sleep(0.02)
-    assert threads() <= before[0] and descriptors() <= before[1]
+    await_count(threads, before[0])
+    await_count(descriptors, before[1])
