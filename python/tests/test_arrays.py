@@ -158,6 +158,16 @@ def _lists(comm):
     same(parts[1], total(2, 3, "u1")[::2])
 
 
+def test_an_array_twice_in_a_list():
+    ranks(2, _twice)
+
+
+def _twice(comm):
+    memory = numbers(comm.rank, 9)
+    comm.all_reduce([memory, memory[2:5], memory])
+    same(memory, total(2, 9))
+
+
 def test_neighbours_in_memory_count_as_one():
     ranks(2, _neighbours)
 
