@@ -218,11 +218,11 @@ class ProcessGroup(_Names):  # type: ignore[misc,valid-type]
         group_desc: str | None = None,
         device_types: Any = None,
     ) -> Any:
-        """A group of some of this one's ranks, all of which call this; None for who is not in it."""
+        """A group of some of this one's ranks, in the order given, all of which call this; None for who is not in it."""
         if self.rank() not in new_ranks:
             return None
         timeout = timeout or self._hcomm._timeout
-        ranks = sorted(new_ranks)
+        ranks = list(new_ranks)
         name: Any = group_name or f"{self.group_name}:split:{'-'.join(map(str, ranks))}:{self._hcomm._sequence}"
         store = PrefixStore(f"{name}/", self.get_group_store())
         backend = Backend(ranks.index(self.rank()), len(ranks), timeout)
