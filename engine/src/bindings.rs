@@ -263,8 +263,13 @@ impl<B: StableBuffer> Buffers for Joined<B> {
         }
     }
 
-    fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
-        Ok(Spans { more: self.0.iter_mut().map(StableBuffer::span).collect(), ..Spans::default() })
+    fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
+        let more: Vec<RawSpan> = self.0.iter_mut().map(StableBuffer::span).collect();
+        let is_read = binding.collective == Collective::Broadcast && binding.rank == binding.root;
+        if !is_read && do_any_overlap(&more) {
+            return Err(Refused::Overlap);
+        }
+        Ok(Spans { more, ..Spans::default() })
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -283,6 +288,13 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     fn into_returned(self) -> Vec<B> {
         self.0
     }
+}
+
+/// Whether a byte is in two of them.
+fn do_any_overlap(spans: &[RawSpan]) -> bool {
+    let mut sorted: Vec<RawSpan> = spans.iter().copied().filter(|span| span.len() > 0).collect();
+    sorted.sort_unstable_by_key(|span| span.as_ptr());
+    sorted.windows(2).any(|pair| pair[0].overlaps(pair[1]))
 }
 
 /// This rank's block of a buffer of `world` equal blocks; what does not divide is caught by the size check.

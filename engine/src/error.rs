@@ -49,8 +49,8 @@ pub enum Refused {
         /// Of the output.
         output: DType,
     },
-    /// Input and output share bytes in a way that is neither apart nor in place.
-    #[error("input and output overlap without being in place; give buffers apart, or call in place")]
+    /// Two buffers of the call share bytes in a way that is neither apart nor in place.
+    #[error("buffers overlap without being in place; give buffers apart, or call in place")]
     Overlap,
     /// A rank outside the communicator.
     #[error("rank {rank} does not exist; the world has {world} ranks, 0 to {last}", last = world - 1)]

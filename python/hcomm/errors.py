@@ -104,7 +104,7 @@ class DTypeError(RefusedError, TypeError):
 
 
 class OverlapError(RefusedError):
-    """Input and output share memory without being in place."""
+    """Input and output, or arrays of a list, share memory without being in place."""
 
 
 class RankError(RefusedError):

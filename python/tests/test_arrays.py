@@ -9,6 +9,8 @@ import pytest
 from processes import ranks
 from samples import NUMPY, numbers, same, total
 
+import hcomm
+
 COUNT = 23
 
 
@@ -158,14 +160,20 @@ def _lists(comm):
     same(parts[1], total(2, 3, "u1")[::2])
 
 
-def test_an_array_twice_in_a_list():
-    ranks(2, _twice)
+def test_arrays_of_a_list_that_overlap():
+    ranks(2, _overlapping_list)
 
 
-def _twice(comm):
+def _overlapping_list(comm):
     memory = numbers(comm.rank, 9)
-    comm.all_reduce([memory, memory[2:5], memory])
-    same(memory, total(2, 9))
+    for listed in ([memory, memory], [memory[:5], memory[4:]], [memory[6:], numbers(0, 3), memory]):
+        for call in (comm.all_reduce, lambda given: comm.all_reduce_async(given).wait()):
+            with pytest.raises(hcomm.errors.OverlapError):
+                call(listed)
+    same(memory, numbers(comm.rank, 9))
+    # The root only reads.
+    comm.broadcast([memory, memory] if comm.rank == 0 else [np.empty(9, "f4"), np.empty(9, "f4")])
+    same(comm.all_reduce(memory), total(2, 9))
 
 
 def test_neighbours_in_memory_count_as_one():
@@ -321,8 +329,6 @@ def test_overlap_without_being_in_place():
 
 
 def _overlap(comm):
-    import hcomm
-
     memory = numbers(comm.rank, 12)
     for input, output in ((memory[:8], memory[4:]), (memory[4:], memory[:8])):
         with pytest.raises(hcomm.errors.OverlapError):

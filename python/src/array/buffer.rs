@@ -3,7 +3,7 @@
 use hcomm::DType;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
-use pyo3::ffi::{PyBUF_FULL_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer, Py_buffer};
+use pyo3::ffi::{Py_buffer, PyBUF_FULL_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;

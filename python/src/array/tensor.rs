@@ -75,7 +75,9 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
 fn without_memory(tensor: &Bound<'_, PyAny>, cause: PyErr) -> PyResult<PyErr> {
     let py = tensor.py();
     let layout = tensor.getattr("layout")?.str()?;
-    let error = PyTypeError::new_err(format!("a tensor of layout {layout} without memory of its own; expected a dense one"));
+    let error = PyTypeError::new_err(format!(
+        "a tensor of layout {layout} without memory of its own; expected a dense one"
+    ));
     error.set_cause(py, Some(cause));
     Ok(error)
 }

@@ -1,0 +1,161 @@
+"""Forks, and the ends of programs."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from processes import free_port, ranks
+from samples import numbers, same, total
+
+import hcomm
+from hcomm import errors
+
+
+def test_fork_after_init():
+    assert ranks(2, _fork_after_init) == [[0, 5, 0]] * 2
+
+
+def _fork_after_init(comm):
+    pending = comm.recv_async(np.zeros(4, "f4"), 1 - comm.rank)
+    group = comm.with_priority(1)
+    codes = []
+    for leave in (os._exit, sys.exit, None):
+        child = os.fork()
+        if child == 0:
+            _in_child(comm, group, pending, leave)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        same(comm.all_reduce(numbers(comm.rank, 100)), total(2, 100))
+    comm.send(numbers(comm.rank, 4), 1 - comm.rank)
+    assert pending.wait() == (1 - comm.rank, 4)
+    return codes
+
+
+def _in_child(comm, group, pending, leave):
+    code = 1
+    try:
+        for call in (
+            lambda: comm.all_reduce(np.ones(3)),
+            lambda: group.barrier(),
+            lambda: comm.rank,
+            lambda: comm.split(0),
+            lambda: comm.settings,
+            lambda: comm.close(),
+            lambda: comm.abort(),
+            lambda: pending.wait(),
+            lambda: pending.done(),
+            lambda: pending.add_done_callback(print),
+        ):
+            with pytest.raises(errors.ForkError, match="fork"):
+                call()
+        code = 0
+    except BaseException:  # noqa: BLE001
+        import traceback
+
+        traceback.print_exc()
+        os._exit(9)
+    if leave is os._exit:
+        os._exit(code)
+    if leave is sys.exit:
+        _end_normally(5)
+    gc.collect()
+    _end_normally(0)
+
+
+def _end_normally(code):
+    """What the package does at an interpreter's end; a forked test has none of its own."""
+    hcomm._state._close_all()
+    os._exit(code)
+
+
+FORKING = """
+import os, sys, threading
+import numpy, hcomm
+comm = hcomm.init(rank=int(sys.argv[1]), world=2, address=sys.argv[2])
+comm.barrier()
+work = comm.all_reduce_async(numpy.ones(3)); told = threading.Event()
+work.add_done_callback(lambda _: told.set()); told.wait(20)
+child = os.fork()
+if child == 0:
+    try:
+        hcomm.barrier()
+    except (hcomm.errors.ForkError, hcomm.errors.NotInitializedError):
+        # A communicator of the child's own.
+        own = hcomm.init(rank=0, world=1, address="127.0.0.1:1")
+        assert own.all_reduce(numpy.ones(3)).tolist() == [1, 1, 1]
+        told = threading.Event()
+        own.barrier_async().add_done_callback(lambda _: told.set())
+        assert told.wait(20)
+        sys.exit(33)
+    sys.exit(1)
+_, status = os.waitpid(child, 0)
+assert comm.all_reduce(numpy.ones(3)).tolist() == [2, 2, 2]
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def programs(source, count=2, limit=30, arguments=()):
+    """Exit codes, seconds and errors of a program's ranks, each a new interpreter."""
+    address, start = f"127.0.0.1:{free_port()}", time.monotonic()
+    command = [sys.executable, "-c", source]
+    ranks_ = [
+        subprocess.Popen([*command, str(rank), address, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(count)
+    ]
+    ends = []
+    for rank in ranks_:
+        try:
+            output, _ = rank.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            for other in ranks_:
+                other.kill()
+            output, _ = rank.communicate()
+            raise AssertionError(f"a program still ran after {limit} s: {output}") from None
+        ends.append((rank.returncode, output))
+    return ends, time.monotonic() - start
+
+
+def test_a_child_ends_normally():
+    ends, _ = programs(FORKING)
+    assert [code for code, _ in ends] == [33, 33], ends
+
+
+# The end of a program.
+
+HEAD = """
+import sys, threading, time
+import numpy, hcomm
+comm = hcomm.init(rank=int(sys.argv[1]), world=2, address=sys.argv[2])
+comm.barrier()
+"""
+ENDINGS = {
+    "without closing": "",
+    "with an operation in flight": "comm.recv_async(numpy.ones(4), 1 - comm.rank)",
+    "with a work and a callback": "work = comm.recv_async(numpy.ones(4), 1 - comm.rank); work.add_done_callback(print)",
+    "with a big all_reduce that goes on": "work = comm.all_reduce_async(numpy.ones(4_000_000))",
+    "with a duplicate": "other = comm.duplicate(); other.all_reduce(numpy.ones(3))",
+    "within a scope": "scope = hcomm.overlap_scope(); scope.__enter__(); comm.barrier_async()",
+    "after callbacks": "comm.barrier_async().add_done_callback(lambda _: time.sleep(0.05))",
+    "by sys.exit in a thread's time": "t = threading.Thread(target=lambda: comm.barrier()); t.start(); sys.exit(0)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_endings(ending, monkeypatch):
+    # What never ends is waited for so long.
+    monkeypatch.setenv("HCOMM_CLOSE_DEADLINE", "1500ms")
+    ends, seconds = programs(HEAD + ENDINGS[ending])
+    for code, output in ends:
+        assert code in (0, 1), ends
+        assert "panicked" not in output and "Fatal Python error" not in output, output
+    assert seconds < 25
+
+
+def test_an_uncaught_exception_ends_both():
+    ends, seconds = programs(HEAD + "if comm.rank: raise SystemExit(3)\ncomm.all_reduce(numpy.ones(3))")
+    assert ends[1][0] == 3
+    assert ends[0][0] == 1 and "PeerLeftError" in ends[0][1], ends
+    assert seconds < 25

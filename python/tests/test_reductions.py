@@ -1,0 +1,67 @@
+"""Every reduction, by every name that calls take."""
+
+import numpy as np
+import pytest
+from processes import ranks
+from samples import numbers, same
+
+import hcomm
+
+FOLDS = {
+    "sum": lambda parts: sum(parts[1:], parts[0]),
+    "average": lambda parts: (sum(part.astype("f8") for part in parts) / len(parts)),
+    "product": lambda parts: np.multiply.reduce(parts),
+    "min": lambda parts: np.minimum.reduce(parts),
+    "max": lambda parts: np.maximum.reduce(parts),
+    "band": lambda parts: np.bitwise_and.reduce(parts),
+    "bor": lambda parts: np.bitwise_or.reduce(parts),
+    "bxor": lambda parts: np.bitwise_xor.reduce(parts),
+    "land": lambda parts: np.logical_and.reduce(parts),
+    "lor": lambda parts: np.logical_or.reduce(parts),
+    "lxor": lambda parts: np.logical_xor.reduce(parts),
+}
+BITWISE = ("band", "bor", "bxor")
+
+
+def test_the_reductions_are_all_here():
+    assert {str(op) for op in hcomm.ReduceOp} == FOLDS.keys()
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_every_reduction(world):
+    ranks(world, _every_reduction)
+
+
+def _every_reduction(comm):
+    for op in hcomm.ReduceOp:
+        for dtype in ("u1", "i4", "i8", "f4", "f8"):
+            if op in BITWISE and dtype.startswith("f"):
+                continue
+            # Small and with zeros, so that products and averages are exact and logical ones differ.
+            parts = [((np.arange(29) * (rank + 2) + rank) % 4).astype(dtype) for rank in range(comm.world)]
+            expected = FOLDS[op](parts).astype(dtype)
+            same(comm.all_reduce(parts[comm.rank].copy(), op), expected)
+            same(comm.all_reduce(parts[comm.rank].copy(), str(op)), expected)
+            own = np.full(29, 77, dtype)
+            comm.reduce_scatter(np.tile(parts[comm.rank], comm.world), own, op)
+            same(own, expected)
+            buffer = parts[comm.rank].copy()
+            comm.reduce_async(buffer, op, comm.world - 1).wait()
+            if comm.rank == comm.world - 1:
+                same(buffer, expected)
+
+
+def test_aliases_and_premultiplied_sums():
+    ranks(2, _aliases)
+
+
+def _aliases(comm):
+    for alias, name in hcomm.ops.ALIASES.items():
+        same(comm.all_reduce(numbers(comm.rank, 9, "f8"), alias), comm.all_reduce(numbers(comm.rank, 9, "f8"), name))
+    for factor in (0.5, -3, 0.1, 1e-3):
+        expected = sum(numbers(rank, 9, "f8") * factor for rank in range(2))
+        assert np.allclose(comm.all_reduce(numbers(comm.rank, 9, "f8"), hcomm.premul_sum(factor)), expected, rtol=1e-15)
+    same(comm.all_reduce(np.array([-7, 7, 3], "i4"), "avg"), np.array([-7, 7, 3], "i4"))
+    same(comm.all_reduce(np.array([-7, 7, 3], "i4") * comm.rank, "avg"), np.array([-3, 3, 1], "i4"))
+    found = comm.all_reduce(np.array([np.nan, 1, -0.0], "f4") if comm.rank else np.array([1, np.nan, 0.0], "f4"), "min")
+    assert np.isnan(found[:2]).all() and np.signbit(found[2])
