@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hcomm-engine", &["hcomm-ops", "hcomm-planner", "hcomm-transports"]),
     ("hcomm", &["hcomm-ops", "hcomm-planner", "hcomm-transports", "hcomm-engine"]),
     ("hcomm-cli", &["hcomm"]),
+    ("hcomm-python", &["hcomm", "hcomm-cli"]),
     ("hcomm-benches", &["hcomm"]),
 ];
 

@@ -1,9 +1,13 @@
 //! [`Sizing`]: how many bytes the chunks of a plan have in a call whose counts are known. Drawings show them, and the timeline is
 //! computed from them.
 
+use crate::algorithm::Call;
+use crate::choose::Choice;
+use crate::compile::{PlanError, candidate};
 use crate::plan::{Plan, Span};
 use crate::request::{Counts, Request};
-use crate::shape::{BufferKind, Shape, trip_count};
+use crate::shape::{BufferKind, Shape, tile_bytes, trip_count};
+use crate::topology::Topology;
 
 /// A call's counts and the size of a tile.
 #[derive(Clone, Debug)]
@@ -15,6 +19,19 @@ pub struct Sizing {
 }
 
 impl Sizing {
+    /// That of a call by the planner's choice, with the tiles that the choice gives it.
+    ///
+    /// # Errors
+    /// Where the request contradicts itself, or no algorithm supports it.
+    pub fn chosen(request: Request, topology: &Topology, choice: &Choice) -> Result<Sizing, PlanError> {
+        let candidate = candidate(&request, topology, choice)?;
+        let call = candidate.apply(&Call::new(&request, topology.world(), topology));
+        let span_chunks = candidate.algorithm.layout(&call).span_chunks;
+        let message_bytes = candidate.tile_bytes.min(choice.model().slot_bytes());
+        let tile_bytes = tile_bytes(message_bytes, span_chunks, request.dtype.size_bytes() as u64);
+        Ok(Sizing { request, tile_bytes })
+    }
+
     /// The sizes of one slice's chunks; `None` where only another rank knows them, or the call is no call of this world.
     pub(crate) fn of<'a>(&self, plan: &'a Plan) -> Option<Sizes<'a>> {
         if matches!(self.request.counts, Counts::Local { .. }) || self.request.check(plan.world).is_err() {

@@ -1,10 +1,9 @@
 //! [`Plan`]: the plan of a call, of all ranks, to look at.
 
-use hcomm::planner::algorithm::Call;
 use hcomm::planner::choose::LinkKind;
 use hcomm::planner::export::{self, Drawing, Sizing};
 use hcomm::planner::timeline::{Model, predict};
-use hcomm::planner::{self, Choice, shape};
+use hcomm::planner::{self, Choice};
 use hcomm::tuning::{self, Tuned};
 use hcomm::{Collective, Communicator, DType, Rank, Request, Settings, Topology};
 use pyo3::prelude::*;
@@ -194,15 +193,10 @@ fn compile(
         ));
     }
     let make = || -> Result<Plan, planner::PlanError> {
-        let candidate = planner::candidate(&request, topology, choice)?;
-        let call = candidate.apply(&Call::new(&request, world, topology));
-        let span_chunks = candidate.algorithm.layout(&call).span_chunks;
-        let message_bytes = candidate.tile_bytes.min(choice.model().slot_bytes());
-        let tile_bytes = shape::tile_bytes(message_bytes, span_chunks, request.dtype.size_bytes() as u64);
         Ok(Plan {
             slices: planner::compile_all(&request, topology, choice)?,
             explanation: planner::explain(&request, topology, choice)?,
-            sizing: Sizing { request: request.clone(), tile_bytes },
+            sizing: Sizing::chosen(request.clone(), topology, choice)?,
             topology: topology.clone(),
             model: Model { depth, ..Model::new(*choice.costs()) },
         })

@@ -93,7 +93,7 @@ class Backend(Operations, TorchBackend):
         assert handle is not None, "there is one now"
         if hasattr(self, "_communicator"):
             self.abort()
-        with translated():
+        with translated:
             self._own_rank, self._own_world, native = handle.connect(opts.uuid, opts.handles, timeout)
         self.connect(native)
         return self._ended([])

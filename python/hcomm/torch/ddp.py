@@ -7,7 +7,7 @@ The buckets that backward fills last hold the gradients of the layers that forwa
 wires in the precision of `hcomm.config.set_precision`, or of a `DdpHook` given as the hook's state.
 """
 
-from __future__ import annotations
+# torch looks at the hook's annotations, which must be the classes themselves: no import of annotations from the future here.
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +46,7 @@ def ddp_hook(state: DdpHook | None, bucket: GradBucket) -> Future[torch.Tensor]:
     options["priority"] = bucket.index()
     if settings.precision is not None:
         options["wire"] = wire_of(settings.precision)
-    with translated():
+    with translated:
         native = backend._communicator.start("all_reduce", tensor, tensor, "average", 0, options)
     work = Work(native, [tensor], backend._sequence, backend._timeout.total_seconds())
     return work.get_future().then(lambda done: done.value()[0])

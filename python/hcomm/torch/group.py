@@ -25,7 +25,7 @@ def create(opts: Any, _: Any = None) -> Any:
     backend = Backend(opts.group_rank, opts.group_size, timeout)
     backend.options.global_ranks_in_group = list(opts.global_ranks_in_group)
     if not opts.enable_reconfigure:
-        with translated():
+        with translated:
             native = rendezvous.connect_by_store(opts.store, opts.group_rank, opts.group_size, timeout)
         backend.connect(native)
     if _is_one_of_several(opts):
@@ -227,7 +227,7 @@ class ProcessGroup(_Names):  # type: ignore[misc,valid-type]
         store = PrefixStore(f"{name}/", self.get_group_store())
         backend = Backend(ranks.index(self.rank()), len(ranks), timeout)
         backend.options.global_ranks_in_group = list(getattr(opts, "global_ranks_in_group", []) or [])
-        with translated():
+        with translated:
             backend.connect(rendezvous.connect_by_store(store, backend.rank(), backend.size(), timeout))
         made = ProcessGroup(store, backend)
         made._set_group_name(name)

@@ -53,7 +53,7 @@ class Operations:
         return self._call("all_reduce", tensor, tensor, tensors, opts, op=name_of(opts.reduceOp))
 
     def allreduce_sparse(self, tensors: Tensors, opts: Any) -> TorchWork:
-        with translated():
+        with translated:
             sparse.all_reduce(self._communicator, _one(tensors), name_of(opts.reduceOp))
         return self._ended(tensors)
 
@@ -155,21 +155,21 @@ class Operations:
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
         timeout = opts.timeout if opts.timeout != UNSET else self._timeout
-        with translated():
+        with translated:
             self._monitor.barrier(self._communicator, timeout, wait_all_ranks)
 
     # Messages between two ranks.
 
     def send(self, tensors: Tensors, dst: int, tag: int) -> TorchWork:
-        with translated(), _event("send"):
+        with translated, _event("send"):
             return self._started(self._communicator.send(_movable(_one(tensors)), dst, tag, self._options(UNSET)), tensors)
 
     def recv(self, tensors: Tensors, src: int, tag: int) -> TorchWork:
-        with translated(), _event("recv"):
+        with translated, _event("recv"):
             return self._started(self._communicator.recv(_movable(_one(tensors)), src, tag, self._options(UNSET)), tensors)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> TorchWork:
-        with translated(), _event("recvAnySource"):
+        with translated, _event("recvAnySource"):
             return self._started(self._communicator.recv(_movable(_one(tensors)), None, tag, self._options(UNSET)), tensors)
 
     # Names that earlier versions of torch ask for.
@@ -206,15 +206,16 @@ class Operations:
         **sizes: Any,
     ) -> TorchWork:
         options = self._options(opts.timeout, sizes)
-        with translated(), _event(collective):
+        with translated, _event(collective):
             if opts.asyncOp or self._coalesced is not None:
                 return self._started(self._communicator.start(collective, input, output, op, root, options), result)
+            # Whoever does not want to do anything else meanwhile waits here: torch would at once.
             self._communicator.run(collective, input, output, op, root, options)
         return self._ended(result)
 
     def _calls(self, calls: Sequence[tuple[str, Any, Any, str]], result: Tensors, opts: Any) -> TorchWork:
         options = self._options(opts.timeout)
-        with translated():
+        with translated:
             natives = []
             for collective, input, output, op in calls:
                 with _event(collective):

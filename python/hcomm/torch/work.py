@@ -7,8 +7,6 @@ of another one, and raises in it; and the future is completed before a group's s
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -37,7 +35,7 @@ class Work(TorchWork):
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Waits for the end; a timeout of 0 is the operation's own. Raises `DistBackendError`."""
         seconds = timeout.total_seconds()
-        with translated():
+        with translated:
             if not self._native.wait(seconds if seconds > 0 else None):
                 raise dist.DistBackendError(f"Timed out waiting {seconds} s for an operation of hcomm's; it goes on")
         return True
@@ -147,12 +145,18 @@ class Done(TorchWork):
         return timedelta(seconds=self._seconds)
 
 
-@contextmanager
-def translated() -> Generator[None, None, None]:
+class _Translated:
     """Raises what hcomm raises as torch's users expect it: `DistBackendError`, with hcomm's own as its cause."""
-    try:
-        yield
-    except DeadlineError as error:
-        raise dist.DistBackendError(f"Timed out waiting, the timeout has passed: {error}") from error
-    except HcommError as error:
-        raise dist.DistBackendError(str(error)) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, DeadlineError):
+            raise dist.DistBackendError(f"Timed out waiting, the timeout has passed: {error}") from error
+        if isinstance(error, HcommError):
+            raise dist.DistBackendError(str(error)) from error
+
+
+translated = _Translated()
+"""`with translated:` does so."""

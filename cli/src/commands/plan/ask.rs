@@ -7,7 +7,6 @@ use hcomm::file::read_text;
 use hcomm::planner::algorithm::Call;
 use hcomm::planner::choose::{Candidate, LinkKind, Threshold, Why};
 use hcomm::planner::export::Sizing;
-use hcomm::planner::shape;
 use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
 use hcomm::planner::{self, Choice, PlanError};
 use hcomm::settings::{Settings, TuningChoice};
@@ -61,14 +60,10 @@ impl Asked {
         let request = arguments.call.request(count);
         request.check(world).map_err(|error| CommandError::Usage(error.to_string()))?;
         let choice = choice(arguments, settings, &topology)?;
-        let candidate = planner::candidate(&request, &topology, &choice).map_err(refused)?;
-        let call = candidate.apply(&Call::new(&request, world, &topology));
-        let span_chunks = candidate.algorithm.layout(&call).span_chunks;
-        let message_bytes = candidate.tile_bytes.min(choice.model().slot_bytes());
-        let tile_bytes = shape::tile_bytes(message_bytes, span_chunks, request.dtype.size_bytes() as u64);
+        let sizing = Sizing::chosen(request, &topology, &choice).map_err(refused)?;
         let bytes = arguments.call.full_bytes(count, world);
         let depth = settings.depth as usize;
-        Ok(Asked { sizing: Sizing { request, tile_bytes }, bytes, topology, choice, depth })
+        Ok(Asked { sizing, bytes, topology, choice, depth })
     }
 
     /// The call.
