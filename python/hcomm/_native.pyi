@@ -3,6 +3,20 @@
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+__all__ = [
+    "Communicator",
+    "Plan",
+    "Work",
+    "__version__",
+    "after_fork_in_child",
+    "check_settings",
+    "command",
+    "describe_settings",
+    "finish_callbacks",
+    "flush_callbacks",
+    "parse_bytes",
+    "plan",
+]
 __version__: str
 
 @final
