@@ -10,8 +10,9 @@ from . import _native
 
 def main() -> int:
     """Runs the command that `sys.argv` gives; returns its exit code."""
-    # The command waits for signals itself; Python's handlers would only note them.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The command sees to signals itself; Python's handler would only note this one. Where it is ignored (nohup) it stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _native.command(["hcomm", *sys.argv[1:]], [sys.executable, "-m", "hcomm"])
 
 

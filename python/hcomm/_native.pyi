@@ -3,6 +3,20 @@
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+__all__ = [
+    "Communicator",
+    "Plan",
+    "Work",
+    "__version__",
+    "after_fork_in_child",
+    "check_settings",
+    "command",
+    "describe_settings",
+    "finish_callbacks",
+    "flush_callbacks",
+    "parse_bytes",
+    "plan",
+]
 __version__: str
 
 @final
@@ -95,7 +109,7 @@ def plan(
 def command(arguments: Sequence[str], this: Sequence[str]) -> int: ...
 def after_fork_in_child() -> None: ...
 def finish_callbacks() -> None: ...
-def flush_callbacks() -> None: ...
+def flush_callbacks() -> bool: ...
 def check_settings(overrides: dict[str, str]) -> dict[str, str]: ...
 def describe_settings(overrides: dict[str, str]) -> str: ...
 def parse_bytes(text: str) -> int: ...

@@ -4,6 +4,7 @@
 use std::mem::{ManuallyDrop, forget as leak, take};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded, unbounded};
 use pyo3::prelude::*;
@@ -15,8 +16,10 @@ pub type Callback = Py<PyAny>;
 pub enum Message {
     /// To be called.
     Call(Callback),
-    /// Everything before it has been called.
+    /// To be answered: everything before it has been called.
     Flush(Sender<()>),
+    /// Nothing comes any more.
+    End,
 }
 
 /// The thread and the way to it.
@@ -24,6 +27,9 @@ struct Completer {
     callbacks: Sender<Message>,
     thread: JoinHandle<()>,
 }
+
+/// How long callbacks are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 static COMPLETER: Mutex<Option<Completer>> = Mutex::new(None);
 
@@ -37,17 +43,21 @@ pub fn sender(_: Python<'_>) -> PyResult<Sender<Message>> {
         return Ok(completer.callbacks.clone());
     }
     let (callbacks, called) = unbounded::<Message>();
-    let run = move || called.into_iter().for_each(handle);
-    let thread = std::thread::Builder::new().name("hcomm-callbacks".to_owned()).spawn(run)?;
+    let thread =
+        std::thread::Builder::new().name("hcomm-callbacks".to_owned()).spawn(|| run(called.into_iter()))?;
     *completer = Some(Completer { callbacks: callbacks.clone(), thread });
     Ok(callbacks)
 }
 
-fn handle(message: Message) {
-    match message {
-        Message::Call(callback) => call(callback),
-        // Whoever waited may have gone.
-        Message::Flush(done) => drop(done.send(())),
+/// What the thread does.
+fn run(messages: impl Iterator<Item = Message>) {
+    for message in messages {
+        match message {
+            Message::Call(callback) => call(callback),
+            // Whoever waited may have gone.
+            Message::Flush(done) => drop(done.send(())),
+            Message::End => return,
+        }
     }
 }
 
@@ -62,30 +72,35 @@ fn call(callback: Callback) {
     });
 }
 
-/// Waits until all callbacks of operations that have ended have run, and ends the thread. Operations that still run lose theirs: to be
-/// called when all communicators are closed.
+/// Waits until the callbacks of all operations that have ended so far have run, for at most ten seconds, and says whether they have. On the
+/// thread that runs them there is nothing to wait for.
+#[pyfunction]
+pub fn flush_callbacks(py: Python<'_>) -> bool {
+    let completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(Completer { callbacks, thread }) = completer.as_ref() else { return true };
+    let is_own = thread.thread().id() == std::thread::current().id();
+    let (done, flushed) = bounded(1);
+    let is_told = !is_own && callbacks.send(Message::Flush(done)).is_ok();
+    drop(completer);
+    !is_told || py.detach(|| flushed.recv_timeout(PATIENCE)).is_ok()
+}
+
+/// The same, and ends the thread. Operations that still run lose their callbacks: to be called when all communicators are closed.
 #[pyfunction]
 pub fn finish_callbacks(py: Python<'_>) {
+    let is_flushed = flush_callbacks(py);
     let completer = take(&mut *COMPLETER.lock().unwrap_or_else(PoisonError::into_inner));
     let Some(Completer { callbacks, thread }) = completer else { return };
+    if !is_flushed {
+        eprintln!("hcomm: a callback has not returned within {} s; ending without it", PATIENCE.as_secs());
+        return;
+    }
     py.detach(move || {
-        drop(callbacks);
+        // A thread that has ended already does not hear it.
+        let _ = callbacks.send(Message::End);
         // A panic there has been told by the panic hook.
         let _ = thread.join();
     });
-}
-
-/// Waits until the callbacks of all operations that have ended so far have run.
-#[pyfunction]
-pub fn flush_callbacks(py: Python<'_>) {
-    let completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(callbacks) = completer.as_ref().map(|completer| completer.callbacks.clone()) else { return };
-    drop(completer);
-    let (done, flushed) = bounded(1);
-    // A thread that has ended has nothing left to run.
-    if callbacks.send(Message::Flush(done)).is_ok() {
-        py.detach(|| flushed.recv()).unwrap_or_default();
-    }
 }
 
 /// In the child of a fork the thread does not exist.

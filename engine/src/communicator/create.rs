@@ -377,10 +377,11 @@ fn message_bytes(wire: &hcomm_transports::AnyWire, settings: &Settings) -> usize
 
 /// How long to try before sleeping: next to nothing where the machine has more ranks than cores.
 fn patience(settings: &Settings, facts: &Facts) -> Patience {
-    let spins = match facts.is_crowded {
-        true => 4,
-        // A spin of `pause` with a look at the wires takes some tens of nanoseconds.
-        false => u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2),
-    };
-    Patience { spins, yields: 100 }
+    if facts.is_crowded {
+        return Patience { spins: 4, yields: 100 };
+    }
+    // A spin of `pause` with a look at the wires takes some tens of nanoseconds. A yield takes a few hundred where nobody else wants
+    // the processor; where somebody does, it is what gets the peer to run.
+    let spins = u32::try_from(settings.spin.as_nanos() / 40).unwrap_or(u32::MAX / 2);
+    Patience { spins, yields: 500 }
 }

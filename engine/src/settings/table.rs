@@ -76,7 +76,7 @@ settings! {
         "how long ranks wait for one another at the start before the missing ones are named";
     close_deadline: Duration = Duration::from_secs(10), "HCOMM_CLOSE_DEADLINE", Range::from_to(MS, DAY), LOCAL,
         "how long a communicator that closes keeps sending what its peers still need";
-    spin: Duration = Duration::from_micros(200), "HCOMM_SPIN", Range::from_to(US, DAY).or_zero(), LOCAL,
+    spin: Duration = Duration::from_micros(5), "HCOMM_SPIN", Range::from_to(US, DAY).or_zero(), LOCAL,
         "how long a waiting rank keeps its core before it lets others run and then sleeps; where a host has more ranks \
          than cores it is next to nothing in any case";
     socket_ifname: NameFilter = NameFilter::default(), "HCOMM_SOCKET_IFNAME", Range::ANY, LOCAL,

@@ -1,4 +1,4 @@
-"""`Backend`: the operations as torch's C++ asks for them."""
+"""`Member`: a rank's place in a group: its communicator, its timeouts, its end; and `Backend`, a member as torch's C++ asks for it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from .rendezvous import Handle
 from .work import translated
 
 
-class Backend(Operations, TorchBackend):
-    """The backend of one group on one rank."""
+class Member(Operations):
+    """The operations of one group on one rank, and what holds them together."""
 
     def __init__(self, rank: int, world: int, timeout: timedelta) -> None:
-        TorchBackend.__init__(self, rank, world)
-        Operations.__init__(self, rank, world, timeout)
+        super().__init__(rank, world, timeout)
         self._options_of_torch = TorchBackend.Options("hcomm", timeout)
         self._handle: Handle | None = None
-        self._last: Any = None
 
     # What torch reads.
 
@@ -117,7 +115,14 @@ class Backend(Operations, TorchBackend):
             self._communicator.close()
         _native.flush_callbacks()
 
-    # The last work, for the group.
+
+class Backend(Member, TorchBackend):
+    """The backend of one group on one rank."""
+
+    def __init__(self, rank: int, world: int, timeout: timedelta) -> None:
+        TorchBackend.__init__(self, rank, world)
+        Member.__init__(self, rank, world, timeout)
+        self._last: Any = None
 
     def _note(self, work: TorchWork) -> None:
         self._last = work

@@ -15,23 +15,36 @@ from torch._C._distributed_c10d import BarrierOptions, PrefixStore
 from torch._C._distributed_c10d import ProcessGroup as TorchGroup
 
 from . import rendezvous
-from .backend import Backend, device
+from .backend import Backend, Member, device
 from .work import translated
 
 
 def create(opts: Any, _: Any = None) -> Any:
     """torch's call for a new group; `opts` are its `_DistributedBackendOptions`."""
     timeout = opts.timeout or rendezvous.default_timeout()
+    if not HAS_BACKENDS:
+        from .legacy import LegacyGroup
+
+        group = LegacyGroup(opts.store, opts.group_rank, opts.group_size, timeout)
+        _connect(group, opts, timeout)
+        return group
     backend = Backend(opts.group_rank, opts.group_size, timeout)
     backend.options.global_ranks_in_group = list(opts.global_ranks_in_group)
     if not opts.enable_reconfigure:
-        with translated:
-            native = rendezvous.connect_by_store(opts.store, opts.group_rank, opts.group_size, timeout)
-        backend.connect(native)
+        _connect(backend, opts, timeout)
     if _is_one_of_several(opts):
         # torch registers it with the backends of other devices on a group of its own.
         return backend
     return ProcessGroup(opts.store, backend)
+
+
+HAS_BACKENDS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14)
+"""Whether torch takes backends that are written in Python."""
+
+
+def _connect(member: Member, opts: Any, timeout: timedelta) -> None:
+    with translated:
+        member.connect(rendezvous.connect_by_store(opts.store, opts.group_rank, opts.group_size, timeout))
 
 
 def _is_one_of_several(opts: Any) -> bool:
