@@ -1,7 +1,7 @@
 //! Node events of a communicator: a [`Recorder`] keeps them in a preallocated ring while profiling is on, a [`Profile`] is what it
 //! kept, and [`Profile::trace_events`] turns that into a timeline that Perfetto and Chrome open.
 
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::sync::Arc;
 
 use hcomm_planner::LaneKind;
@@ -91,9 +91,13 @@ const MAX_CALLS: usize = 4096;
 
 impl Recorder {
     /// Room for `capacity` events; 0 switches recording off.
-    pub fn new(capacity: usize) -> Self {
-        let (events, calls) = (VecDeque::with_capacity(capacity), VecDeque::new());
-        Recorder { capacity, events, calls, began_ns: 0 }
+    ///
+    /// # Errors
+    /// Where there is no memory for so many.
+    pub fn new(capacity: usize) -> Result<Self, TryReserveError> {
+        let (mut events, calls) = (VecDeque::new(), VecDeque::new());
+        events.try_reserve_exact(capacity)?;
+        Ok(Recorder { capacity, events, calls, began_ns: 0 })
     }
 
     /// Whether anything is recorded.

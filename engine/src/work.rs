@@ -51,6 +51,13 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Ticket(pub(crate) Arc<Operation>);
 
+impl Ticket {
+    /// Whether it has ended, well or not.
+    pub fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+}
+
 /// Anything that stands for a submitted operation.
 pub trait Predecessor {
     /// The operation.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -53,14 +54,36 @@ def adopt(native: _native.Communicator) -> _native.Communicator:
     return native
 
 
+def leave(native: _native.Communicator) -> None:
+    """Takes note that a communicator, of which this is a handle, is about to be closed."""
+    global default
+    from . import profiling
+
+    with lock:
+        for own in [own for own in live if own.is_same(native)]:
+            profiling.retire(own)
+            live.discard(own)
+        if default is not None and default._native.is_same(native):
+            default = None
+
+
 def _close_all() -> None:
     global default
     default = None
-    for native in list(live):
-        # There is nobody left to tell.
-        with contextlib.suppress(Exception):
-            native.close()
-    _native.finish_callbacks()
+    # Peers of a program that ends by an exception wait for nothing.
+    error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    try:
+        for native in list(live):
+            # There is nobody left to tell.
+            with contextlib.suppress(Exception):
+                if error is not None:
+                    native.abort(f"its program ended with {type(error).__name__}: {error}")
+                native.close()
+        _native.finish_callbacks()
+    except KeyboardInterrupt:
+        for native in list(live):
+            native.abort("interrupted as its program ended")
+        raise
 
 
 def _forget_all() -> None:

@@ -392,6 +392,8 @@ def _is_list(value: object) -> bool:
 
 
 def _elements(array: Array) -> int:
+    if _is_list(array):
+        return sum(map(_elements, array))
     count: Callable[[], int] | None = getattr(array, "numel", None)
     if count is not None:
         return count()
@@ -402,6 +404,13 @@ def _elements(array: Array) -> int:
     return view.nbytes // view.itemsize
 
 
+def _bytes(array: Array) -> int:
+    if _is_list(array):
+        return sum(map(_bytes, array))
+    size = getattr(array, "nbytes", None)
+    return size if isinstance(size, int) else memoryview(array).nbytes
+
+
 def _dtype(array: Array) -> str:
     dtype = getattr(array, "dtype", None)
     return str(dtype) if dtype is not None else memoryview(array).format
@@ -409,8 +418,5 @@ def _dtype(array: Array) -> str:
 
 def _received(native: _native.Work, buffer: Array) -> tuple[int, int]:
     source, size = native.received() or (-1, 0)
-    count = _elements(buffer)
-    total = getattr(buffer, "nbytes", None)
-    if total is None:
-        total = memoryview(buffer).nbytes
-    return source, size * count // total if total else 0
+    total = _bytes(buffer)
+    return source, size * _elements(buffer) // total if total else 0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from . import _native, _state, profiling
+from . import _native, _state
 from .calls import Array, Calls, _options
 from .ops import name_of
 from .work import Work
@@ -116,12 +116,8 @@ class Communicator(Calls):
         self._native.abort(reason)
 
     def close(self) -> None:
-        """Waits for all operations, sends what peers still need, and says goodbye. Raises the first failure that it has met."""
-        with _state.lock:
-            profiling.retire(self._native)
-            _state.live.discard(self._native)
-            if _state.default is not None and _state.default._native is self._native:
-                _state.default = None
+        """Waits for all operations, sends what peers still need, and says goodbye, for all handles. Raises the first failure that it has met."""
+        _state.leave(self._native)
         self._native.close()
 
     def __enter__(self) -> Communicator:

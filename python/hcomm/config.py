@@ -56,7 +56,8 @@ def precision() -> str:
 
 
 def set(name: str, value: str | None) -> None:
-    """Sets any setting by the name of its variable, such as `HCOMM_ALGORITHM`; None leaves it to the environment.
+    """Sets any setting by the name of its variable, such as `HCOMM_ALGORITHM`; None leaves it to the environment. After `init` another communicator
+    takes the place of the default one; handles that were made of it before are closed with it.
 
     Raises `SettingError` for a name or value that is none; it suggests the right one.
     """
@@ -78,7 +79,7 @@ def _remake(default: Communicator, name: str, value: str | None, changed: dict[s
     assert made is not None, "every rank is in the one group"
     old = default._native
     default._native = _state.adopt(made)
-    _state.live.discard(old)
+    _state.leave(old)
     old.close()
 
 

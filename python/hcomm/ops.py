@@ -50,5 +50,10 @@ def premul_sum(factor: float) -> str:
 
 
 def name_of(op: str) -> str:
-    """The name that the engine knows."""
+    """The name that the engine knows.
+
+    Raises `TypeError` for what is no name.
+    """
+    if not isinstance(op, str):
+        raise TypeError(f"a reduction {op!r}; expected a name such as 'sum', or hcomm.ReduceOp.SUM")
     return ALIASES.get(op, op)

@@ -13,7 +13,8 @@ _current: contextvars.ContextVar[overlap_scope | None] = contextvars.ContextVar(
 
 class overlap_scope:
     """Operations that are started inside run in the background while the program computes, the most urgent first (`priority=` of the calls;
-    among equals the one that was started first). Leaving the scope waits for all of them, also where the body raises, and raises what failed.
+    among equals the one that was started first). Leaving the scope waits for all of them, also where the body raises, and raises what failed and has not been
+    raised inside by a wait.
 
     >>> import numpy, hcomm
     >>> with hcomm.init() as comm:
@@ -33,6 +34,7 @@ class overlap_scope:
         self._tokens: list[contextvars.Token[overlap_scope | None]] = []
 
     def __enter__(self) -> overlap_scope:
+        self.works = []
         self._tokens.append(_current.set(self))
         return self
 
@@ -47,6 +49,8 @@ class overlap_scope:
     def _wait(self) -> list[BaseException]:
         failures: list[BaseException] = []
         for work in self.works:
+            if work._is_told:
+                continue
             try:
                 work.wait()
             except KeyboardInterrupt:

@@ -37,6 +37,11 @@ def plan(
     >>> plan.world, plan.dot().startswith("digraph"), plan.svg().startswith("<svg")
     (4, True, True)
     """
+    if count is not None and bytes is not None:
+        raise RefusedError("a plan of count and bytes; give one of them")
+    for name, value in (("world", world), ("hosts", hosts), ("count", count), ("root", root)):
+        if value is not None and value < 0:
+            raise RefusedError(f"a plan with {name} {value}; expected 0 or more")
     ranks = world if world is not None else _state.communicator().world
     elements = count if count is not None else _elements(collective, bytes if bytes is not None else "1MB", dtype, ranks)
     if world is None and algorithm is None:

@@ -36,12 +36,16 @@ def init(
     """
     explicit = (rank, world, address)
     with _state.lock:
+        if token is not None and address is None:
+            raise RefusedError("a token goes with rank, world and address; HCOMM_TOKEN is that of the environment")
         if all(value is None for value in explicit):
             if _state.default is not None:
                 return _state.default
             native = _native.Communicator.from_environment(_state.overrides)
         elif rank is None or world is None or address is None:
             raise RefusedError("rank, world and address go together; give all three, or none to take them from the environment")
+        elif not 0 <= rank < world:
+            raise RefusedError(f"rank {rank} of a world of {world}; expected 0 to world - 1")
         else:
             secret = hashlib.sha256((token or address).encode()).hexdigest()
             native = _native.Communicator.connect((rank, world), address, secret, _state.overrides)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
 from . import _native
+from .errors import HcommError
 
 T = TypeVar("T")
 
@@ -21,18 +22,24 @@ class Work(Generic[T]):
     `T` is what the call gives: the array that holds the result, or for `recv` the number of elements.
     """
 
-    __slots__ = ("_native", "_result")
+    __slots__ = ("_is_told", "_native", "_result")
 
     def __init__(self, native: _native.Work, result: Callable[[], T]) -> None:
         self._native = native
         self._result = result
+        self._is_told = False
 
     def wait(self, timeout: float | None = None) -> T:
         """Waits for the end and gives the result.
 
         Raises what failed, and `TimeoutError` after `timeout` seconds; then the operation still goes on.
         """
-        if not self._native.wait(timeout):
+        try:
+            has_ended = self._native.wait(timeout)
+        except HcommError:
+            self._is_told = True
+            raise
+        if not has_ended:
             raise TimeoutError(f"the operation still runs after {timeout} s; it goes on")
         return self._result()
 

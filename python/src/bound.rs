@@ -9,10 +9,11 @@ use hcomm::{
     Apart, Binding, Buffers, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Refused, Spans,
     StableBuffer,
 };
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Layout};
+use crate::errors;
 
 /// What a call does with an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,11 @@ impl Lent {
                 "the output is read-only; expected memory that may be written",
             ));
         }
+        if to != Use::Input
+            && (arrays.iter().any(|array| !array.layout.is_disjoint()) || do_any_overlap(&arrays))
+        {
+            return Err(errors::overlap());
+        }
         match side_by_side(&arrays) {
             Some(span) => {
                 let _keep = arrays.into_iter().map(|array| array.keep).collect();
@@ -77,12 +83,8 @@ impl Lent {
     }
 
     fn staged(arrays: Vec<Array>, dtype: DType, to: Use) -> PyResult<Lent> {
-        if to != Use::Input && arrays.iter().any(|array| !array.layout.is_disjoint()) {
-            let message = "elements of the output share memory; expected an array without repetition";
-            return Err(PyValueError::new_err(message));
-        }
-        let bytes = arrays.iter().map(|array| array.layout.bytes()).sum();
-        let mut packed = vec![0_u8; bytes].into_boxed_slice();
+        let bytes = arrays.iter().map(|array| array.layout.bytes()).fold(0, usize::saturating_add);
+        let mut packed = zeros(bytes)?;
         let span = packed.span();
         if to != Use::Overwritten {
             for (array, part) in arrays.iter().zip(parts(&arrays, span)) {
@@ -142,6 +144,29 @@ unsafe impl StableBuffer for Lent {
             }
         }))
     }
+}
+
+fn zeros(bytes: usize) -> PyResult<Box<[u8]>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(bytes).map_err(|_| Python::attach(|py| errors::memory(py, bytes)))?;
+    zeros.resize(bytes, 0);
+    Ok(zeros.into_boxed_slice())
+}
+
+/// Whether two arrays whose elements lie side by side have some in common, or two of any kind begin at the same element.
+fn do_any_overlap(arrays: &[Array]) -> bool {
+    let addresses = |array: &Array| {
+        let all = array.layout.addresses(array.start as usize)?;
+        let is_whole = array.layout.is_contiguous();
+        Some(if is_whole {
+            all
+        } else {
+            array.start as usize..array.start as usize + array.layout.item_bytes
+        })
+    };
+    let mut sorted: Vec<_> = arrays.iter().filter_map(addresses).collect();
+    sorted.sort_by_key(|range| range.start);
+    sorted.windows(2).any(|pair| pair[0].end > pair[1].start)
 }
 
 /// The bytes of arrays that lie side by side, one after the other.

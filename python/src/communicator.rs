@@ -12,14 +12,18 @@ use hcomm::{InputOnly, OutputOnly, Rank};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bound::{Given, Side, Use};
+use crate::bound::{Given, Use};
+use crate::busy;
 use crate::lifetime::Here;
 use crate::plan::{self, Plan};
-use crate::request::{Asked, Options, lent, parsed, seconds};
+use crate::request::{Asked, Options, Ready, message, parsed, rank_of, seconds, tag_of};
 use crate::statistics::{self, Exposed};
 use crate::waiting::run_aside;
 use crate::work::Work;
 use crate::{errors, settings};
+
+/// Ranks of the largest world.
+const MOST_RANKS: usize = 1 << 16;
 
 /// The ranks that call together, and this rank's place among them.
 #[pyclass(frozen, weakref, module = "hcomm._native")]
@@ -84,13 +88,25 @@ impl Communicator {
         Work::new(operation, self.shared.clone(), collective)
     }
 
-    fn begin(&self, asked: &Asked<'_, '_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Work> {
+    fn begin(
+        &self,
+        py: Python<'_>,
+        asked: &Asked<'_, '_>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Work> {
         let communicator: &hcomm::Communicator = self.handle.get()?;
-        let mut options = Options::read(options)?;
-        let (ask, given) = asked.bind(communicator, &mut options)?;
-        let handle = options.handle(communicator);
-        let name = ask.collective().name();
-        Ok(self.work(handle.as_ref().unwrap_or(communicator).call(&ask, given), name))
+        let ready = Options::read(options).and_then(|mut options| {
+            let ready = asked.bind(py, communicator, &mut options)?;
+            let handle = options.handle(communicator, &ready.after);
+            Ok((ready, handle))
+        });
+        let (Ready { ask, given, touched, .. }, handle) = ready.inspect_err(|error| {
+            // The call takes its number, as one that the engine refuses does, and peers are told.
+            communicator.refuse(&error.value(py).to_string());
+        })?;
+        let operation = handle.as_ref().unwrap_or(communicator).call(&ask, given);
+        busy::note(py, touched, &operation);
+        Ok(self.work(operation, ask.collective().name()))
     }
 }
 
@@ -121,6 +137,12 @@ impl Communicator {
         let token = Token::from_hex(token)
             .ok_or_else(|| errors::refused(py, "a job token that is not 64 hexadecimal digits"))?;
         let (rank, world) = place;
+        if world > MOST_RANKS {
+            return Err(errors::refused(
+                py,
+                &format!("a world of {world} ranks; expected at most {MOST_RANKS}"),
+            ));
+        }
         let source = "python";
         let placement =
             Placement { rank, world, local_rank: None, local_world: None, address, token, source };
@@ -189,15 +211,15 @@ impl Communicator {
     /// Starts a collective call. In place: the same object as input and output; a list of arrays then counts as one array.
     #[pyo3(signature = (collective, input, output, op = "sum", root = 0, options = None))]
     fn start(
-        &self,
+        slf: &Bound<'_, Self>,
         collective: &str,
         input: Option<&Bound<'_, PyAny>>,
         output: Option<&Bound<'_, PyAny>>,
         op: &str,
-        root: Rank,
+        root: i64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Work> {
-        self.begin(&Asked { collective, input, output, op, root }, options)
+        slf.get().begin(slf.py(), &Asked { collective, input, output, op, root }, options)
     }
 
     /// Starts a collective call and waits for its end.
@@ -208,10 +230,10 @@ impl Communicator {
         input: Option<&Bound<'_, PyAny>>,
         output: Option<&Bound<'_, PyAny>>,
         op: &str,
-        root: Rank,
+        root: i64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let work = slf.get().begin(&Asked { collective, input, output, op, root }, options)?;
+        let work = slf.get().begin(slf.py(), &Asked { collective, input, output, op, root }, options)?;
         work.finish(slf.py())
     }
 
@@ -220,15 +242,18 @@ impl Communicator {
     fn send(
         &self,
         buffer: &Bound<'_, PyAny>,
-        to: Rank,
-        tag: u32,
+        to: i64,
+        tag: i64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Work> {
-        let communicator: &hcomm::Communicator = self.handle.get()?;
-        let handle = Options::read(options)?.handle(communicator);
-        let handle = handle.as_ref().unwrap_or(communicator);
-        let given = Given::Input(InputOnly(Side::new(lent(buffer, Use::Input)?, None)));
-        Ok(self.work(handle.send_call(given, to, tag), "send"))
+        let (py, communicator): (_, &hcomm::Communicator) = (buffer.py(), self.handle.get()?);
+        let (to, tag) = (rank_of(py, to, communicator.world())?, tag_of(py, tag)?);
+        let handle = Options::read(options)?.handle(communicator, &[]);
+        let (side, touched) = message(buffer, Use::Input)?;
+        let given = Given::Input(InputOnly(side));
+        let operation = handle.as_ref().unwrap_or(communicator).send_call(given, to, tag);
+        busy::note(py, touched, &operation);
+        Ok(self.work(operation, "send"))
     }
 
     /// Starts the receiving of an array from a rank, or from whichever sends first.
@@ -236,15 +261,24 @@ impl Communicator {
     fn recv(
         &self,
         buffer: &Bound<'_, PyAny>,
-        source: Option<Rank>,
-        tag: u32,
+        source: Option<i64>,
+        tag: i64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Work> {
-        let communicator: &hcomm::Communicator = self.handle.get()?;
-        let handle = Options::read(options)?.handle(communicator);
-        let handle = handle.as_ref().unwrap_or(communicator);
-        let given = Given::Output(OutputOnly(Side::new(lent(buffer, Use::Output)?, None)));
-        Ok(self.work(handle.recv_call(given, source, tag), "recv"))
+        let (py, communicator): (_, &hcomm::Communicator) = (buffer.py(), self.handle.get()?);
+        let source = source.map(|rank| rank_of(py, rank, communicator.world())).transpose()?;
+        let tag = tag_of(py, tag)?;
+        let handle = Options::read(options)?.handle(communicator, &[]);
+        let (side, touched) = message(buffer, Use::Output)?;
+        let given = Given::Output(OutputOnly(side));
+        let operation = handle.as_ref().unwrap_or(communicator).recv_call(given, source, tag);
+        busy::note(py, touched, &operation);
+        Ok(self.work(operation, "recv"))
+    }
+
+    /// Whether another is a handle on the same communicator.
+    fn is_same(&self, other: &Communicator) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// New communicators among the ranks that give the same group, numbered by key, then by rank; None for who gives no group.

@@ -1,63 +1,83 @@
-//! Ends of operations told to Python: by a thread of its own, since whoever drives the communicator must not wait for the interpreter.
-//! The thread is there only once somebody asks for it.
+//! Ends of operations told to Python: on threads of their own, since whoever drives the communicator must not wait for the interpreter. There is
+//! one thread for each callback that is on its way, so that one which blocks holds up no other; usually one does it all.
 
 use std::mem::{ManuallyDrop, forget as leak, take};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use pyo3::prelude::*;
 
 /// A Python callable, on its way to be called.
 pub type Callback = Py<PyAny>;
 
-/// What the thread is told.
-pub enum Message {
-    /// To be called.
-    Call(Callback),
-    /// To be answered: everything before it has been called.
-    Flush(Sender<()>),
-    /// Nothing comes any more.
-    End,
-}
-
-/// The thread and the way to it.
-struct Completer {
-    callbacks: Sender<Message>,
-    thread: JoinHandle<()>,
+/// Callbacks on their way, and the threads that call them.
+pub struct Completer {
+    /// Nothing: the thread that takes it ends.
+    queue: (Sender<Option<Callback>>, Receiver<Option<Callback>>),
+    /// Callbacks that have been posted and not returned.
+    pending: AtomicUsize,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// How long callbacks are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-static COMPLETER: Mutex<Option<Completer>> = Mutex::new(None);
+/// Threads at most; callbacks beyond wait for one to return.
+const MOST_THREADS: usize = 64;
 
-/// Where to send what is to be called; needs the interpreter's lock.
-///
-/// # Errors
-/// Where the system has no thread left.
-pub fn sender(_: Python<'_>) -> PyResult<Sender<Message>> {
-    let mut completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(completer) = &*completer {
-        return Ok(completer.callbacks.clone());
-    }
-    let (callbacks, called) = unbounded::<Message>();
-    let thread =
-        std::thread::Builder::new().name("hcomm-callbacks".to_owned()).spawn(|| run(called.into_iter()))?;
-    *completer = Some(Completer { callbacks: callbacks.clone(), thread });
-    Ok(callbacks)
+static COMPLETER: Mutex<Option<Arc<Completer>>> = Mutex::new(None);
+
+thread_local! {
+    static IS_OWN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// What the thread does.
-fn run(messages: impl Iterator<Item = Message>) {
-    for message in messages {
-        match message {
-            Message::Call(callback) => call(callback),
-            // Whoever waited may have gone.
-            Message::Flush(done) => drop(done.send(())),
-            Message::End => return,
+/// Where to post what is to be called; needs the interpreter's lock.
+pub fn completer(_: Python<'_>) -> Arc<Completer> {
+    let mut completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);
+    completer.get_or_insert_with(|| Arc::new(Completer::new())).clone()
+}
+
+impl Completer {
+    fn new() -> Self {
+        Completer { queue: unbounded(), pending: AtomicUsize::new(0), threads: Mutex::default() }
+    }
+
+    /// Has it called soon. Needs no lock of the interpreter's.
+    pub fn post(self: &Arc<Self>, callback: Callback) {
+        let pending = self.pending.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending > threads.len() && threads.len() < MOST_THREADS {
+            let own = self.clone();
+            let spawned =
+                std::thread::Builder::new().name("hcomm-callbacks".to_owned()).spawn(move || own.run());
+            // Without another thread it waits for one that there is.
+            threads.extend(spawned.ok());
         }
+        drop(threads);
+        // Both ends are here.
+        let _ = self.queue.0.send(Some(callback));
+    }
+
+    fn run(&self) {
+        IS_OWN.set(true);
+        while let Ok(Some(callback)) = self.queue.1.recv() {
+            call(callback);
+            self.pending.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Waits until all have returned; whether they have.
+    fn drain(&self, until: Instant) -> bool {
+        while self.pending.load(Ordering::Acquire) > 0 {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 }
 
@@ -72,38 +92,39 @@ fn call(callback: Callback) {
     });
 }
 
-/// Waits until the callbacks of all operations that have ended so far have run, for at most ten seconds, and says whether they have. On the
+/// Waits until the callbacks of all operations that have ended so far have run, for at most ten seconds, and says whether they have. On a
 /// thread that runs them there is nothing to wait for.
 #[pyfunction]
 pub fn flush_callbacks(py: Python<'_>) -> bool {
-    let completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Completer { callbacks, thread }) = completer.as_ref() else { return true };
-    let is_own = thread.thread().id() == std::thread::current().id();
-    let (done, flushed) = bounded(1);
-    let is_told = !is_own && callbacks.send(Message::Flush(done)).is_ok();
-    drop(completer);
-    !is_told || py.detach(|| flushed.recv_timeout(PATIENCE)).is_ok()
+    let completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match completer.filter(|_| !IS_OWN.get()) {
+        Some(completer) => py.detach(|| completer.drain(Instant::now() + PATIENCE)),
+        None => true,
+    }
 }
 
-/// The same, and ends the thread. Operations that still run lose their callbacks: to be called when all communicators are closed.
+/// The same, and ends the threads. Operations that still run lose their callbacks: to be called when all communicators are closed.
 #[pyfunction]
 pub fn finish_callbacks(py: Python<'_>) {
     let is_flushed = flush_callbacks(py);
-    let completer = take(&mut *COMPLETER.lock().unwrap_or_else(PoisonError::into_inner));
-    let Some(Completer { callbacks, thread }) = completer else { return };
+    let Some(completer) = take(&mut *COMPLETER.lock().unwrap_or_else(PoisonError::into_inner)) else {
+        return;
+    };
     if !is_flushed {
         eprintln!("hcomm: a callback has not returned within {} s; ending without it", PATIENCE.as_secs());
         return;
     }
+    let threads = take(&mut *completer.threads.lock().unwrap_or_else(PoisonError::into_inner));
     py.detach(move || {
-        // A thread that has ended already does not hear it.
-        let _ = callbacks.send(Message::End);
+        for _ in &threads {
+            let _ = completer.queue.0.send(None);
+        }
         // A panic there has been told by the panic hook.
-        let _ = thread.join();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
     });
 }
 
-/// In the child of a fork the thread does not exist.
+/// In the child of a fork the threads do not exist.
 pub fn forget() {
     let completer = take(&mut *COMPLETER.lock().unwrap_or_else(PoisonError::into_inner));
     if let Some(completer) = completer {

@@ -48,6 +48,36 @@ pub fn refused(py: Python<'_>, text: &str) -> PyErr {
     raise(py, "RefusedError", text, |_| Ok(()))
 }
 
+/// A rank that cannot be one.
+pub fn rank(py: Python<'_>, rank: i64, world: usize) -> PyErr {
+    let last = world.saturating_sub(1);
+    let text = format!("rank {rank} does not exist; the world has {world} ranks, 0 to {last}");
+    raise(py, "RankError", &text, |facts| {
+        facts.set_item("rank", rank)?;
+        facts.set_item("world", world)
+    })
+}
+
+/// An output whose elements are not all of their own.
+pub fn overlap() -> PyErr {
+    let text =
+        "elements of the output share memory; expected an array without repetition, or arrays of their own";
+    Python::attach(|py| raise(py, "OverlapError", text, |_| Ok(())))
+}
+
+/// A message from or into memory that an operation uses.
+pub fn busy(py: Python<'_>) -> PyErr {
+    let text = "an operation in flight uses the same array; wait for it before a message is sent from it or received into it";
+    raise(py, "BufferBusyError", text, |_| Ok(()))
+}
+
+/// No memory for a copy.
+pub fn memory(py: Python<'_>, bytes: usize) -> PyErr {
+    let text =
+        format!("no memory for {bytes} bytes, to which elements that do not lie side by side are copied");
+    raise(py, "OutOfMemoryError", &text, |_| Ok(()))
+}
+
 /// A plan that cannot be made, or is wrong.
 pub fn plan(py: Python<'_>, text: &str) -> PyErr {
     raise(py, "PlanError", text, |_| Ok(()))

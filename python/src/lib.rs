@@ -2,6 +2,7 @@
 //! calls by their names, the settings and everything for torch are Python, in `hcomm/`.
 //!
 //! - `array`: what memory a Python object has. `bound`: that memory as the buffers of a call.
+//! - `busy`: memory that operations in flight use.
 //! - `communicator`, `work`: the two objects. `waiting`: waits that Ctrl-C ends. `completion`: ends told to Python.
 //! - `lifetime`: forks and the end of the interpreter. `errors`: failures as exceptions.
 //!
@@ -10,6 +11,7 @@
 
 mod array;
 mod bound;
+mod busy;
 mod command;
 mod communicator;
 mod completion;

@@ -50,4 +50,5 @@ impl<T> Drop for Here<T> {
 pub fn after_fork_in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     crate::completion::forget();
+    crate::busy::forget();
 }

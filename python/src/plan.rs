@@ -138,6 +138,7 @@ pub fn plan(
     algorithm: Option<&str>,
 ) -> PyResult<Plan> {
     let (ranks, hosts) = place;
+    check_world(py, ranks)?;
     if ranks == 0 || hosts == 0 || ranks % hosts != 0 {
         return Err(errors::refused(
             py,
@@ -156,6 +157,14 @@ pub fn plan(
         None => request,
     };
     compile(py, request, &topology, &choice, settings.depth as usize)
+}
+
+fn check_world(py: Python<'_>, world: usize) -> PyResult<()> {
+    if world <= MOST_RANKS {
+        return Ok(());
+    }
+    let text = format!("plans of {world} ranks are too many; expected at most {MOST_RANKS}");
+    Err(errors::refused(py, &text))
 }
 
 /// A request in words.
@@ -186,12 +195,7 @@ fn compile(
 ) -> PyResult<Plan> {
     let world = topology.world();
     request.check(world).map_err(|error| errors::refused(py, &error.to_string()))?;
-    if world > MOST_RANKS {
-        return Err(errors::refused(
-            py,
-            &format!("plans of {world} ranks are too many; expected at most {MOST_RANKS}"),
-        ));
-    }
+    check_world(py, world)?;
     let make = || -> Result<Plan, planner::PlanError> {
         Ok(Plan {
             slices: planner::compile_all(&request, topology, choice)?,

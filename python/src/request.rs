@@ -1,10 +1,11 @@
 //! What a call was given in Python, read: which call it is, its buffers, and its options.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hcomm::planner::request::Counts;
 use hcomm::{
-    Apart, Ask, Collective, Communicator, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Rank,
+    Apart, Ask, Collective, Communicator, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly,
+    Predecessor, Rank, Ticket,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,7 +13,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::Array;
 use crate::bound::{Given, Lent, Side, Use};
+use crate::busy::{self, Touched};
 use crate::errors;
+use crate::waiting::wait_in_slices;
 
 /// A call's options; the defaults where none are given.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +42,12 @@ impl Options {
         let mut options = Options::default();
         for (name, value) in given.into_iter().flatten().filter(|(_, value)| !value.is_none()) {
             match name.extract::<&str>()? {
-                "priority" => options.priority = Some(value.extract()?),
-                "timeout" => options.timeout = Some(seconds(value.extract()?)?),
+                "priority" => options.priority = Some(number(&value, "a priority")?),
+                "timeout" => options.timeout = limit(value.extract()?)?,
                 "wire" => options.wire = Some(parsed(value.extract::<&str>()?)?),
-                "counts" => options.counts = Some(value.extract()?),
-                "input_counts" => options.input_counts = Some(value.extract()?),
-                "output_counts" => options.output_counts = Some(value.extract()?),
+                "counts" => options.counts = Some(counts(&value)?),
+                "input_counts" => options.input_counts = Some(counts(&value)?),
+                "output_counts" => options.output_counts = Some(counts(&value)?),
                 other => return Err(PyTypeError::new_err(format!("no call has the option '{other}'"))),
             }
         }
@@ -52,12 +55,19 @@ impl Options {
     }
 
     /// A handle whose calls have these options.
-    pub fn handle(&self, communicator: &Communicator) -> Option<Communicator> {
-        let prior = self.priority.filter(|priority| *priority != 0).map(|p| communicator.priority(p));
-        match self.timeout {
-            Some(timeout) => Some(prior.as_ref().unwrap_or(communicator).deadline(timeout)),
-            None => prior,
+    pub fn handle(&self, communicator: &Communicator, after: &[Ticket]) -> Option<Communicator> {
+        let mut handle = None;
+        if let Some(priority) = self.priority.filter(|priority| *priority != 0) {
+            handle = Some(communicator.priority(priority));
         }
+        if let Some(timeout) = self.timeout {
+            handle = Some(handle.as_ref().unwrap_or(communicator).deadline(timeout));
+        }
+        if !after.is_empty() {
+            let after: Vec<_> = after.iter().map(|ticket| ticket as &dyn Predecessor).collect();
+            handle = Some(handle.as_ref().unwrap_or(communicator).after(&after));
+        }
+        handle
     }
 
     fn counts(&mut self) -> Option<Counts> {
@@ -83,52 +93,120 @@ pub struct Asked<'a, 'py> {
     /// The reduction's name.
     pub op: &'a str,
     /// The special rank.
-    pub root: Rank,
+    pub root: i64,
+}
+
+/// A call that can be made.
+pub struct Ready {
+    /// Which call it is.
+    pub ask: Ask,
+    /// Its buffers.
+    pub given: Given,
+    /// The memory that it uses.
+    pub touched: Vec<Touched>,
+    /// Operations on the same memory that it comes after.
+    pub after: Vec<Ticket>,
+}
+
+/// The arrays of one side of a call.
+struct Part {
+    arrays: Vec<Array>,
+    to: Use,
 }
 
 impl Asked<'_, '_> {
-    /// Which call it is, and its buffers.
+    /// Which call it is, its buffers, and what it comes after.
     ///
     /// # Errors
-    /// Where a name is unknown, or an object has no memory that the call can use.
-    pub fn bind(&self, communicator: &Communicator, options: &mut Options) -> PyResult<(Ask, Given)> {
+    /// Where a name is unknown, or an object has no memory that the call can use; and what a signal handler raised, where it had to wait for
+    /// an operation that uses the same memory.
+    pub fn bind(
+        &self,
+        py: Python<'_>,
+        communicator: &Communicator,
+        options: &mut Options,
+    ) -> PyResult<Ready> {
         let collective: Collective = parsed(self.collective)?;
-        let ask = Ask::new(collective).root(self.root);
+        let root = rank_of(py, self.root, communicator.world())?;
+        let ask = Ask::new(collective).root(root);
         let ask = if collective.reduces() { ask.op(parsed(self.op)?) } else { ask };
+        let wire = options.wire.filter(|_| collective.reduces());
+        let [input, output] = self.parts(py, collective, communicator, options)?;
         let ask = match options.counts() {
             Some(counts) => ask.counts(counts),
             None => ask,
         };
-        let wire = options.wire.filter(|_| collective.reduces());
-        Ok((ask, self.given(collective, communicator, wire)?))
+        let touched = touched(input.iter().chain(&output));
+        let mut after = busy::before(py, &touched);
+        let is_read_now = wire.is_some() || input.iter().chain(&output).any(Part::is_copied);
+        if is_read_now && !after.is_empty() {
+            wait_for(py, &after)?;
+            after.clear();
+        }
+        let place = (communicator.rank(), communicator.world());
+        let given = self.given(collective, input, output, wire, place)?;
+        Ok(Ready { ask, given, touched, after })
+    }
+
+    /// The input's arrays and the output's; of a call in place, only the output's.
+    fn parts(
+        &self,
+        py: Python<'_>,
+        collective: Collective,
+        communicator: &Communicator,
+        options: &Options,
+    ) -> PyResult<[Option<Part>; 2]> {
+        let world = communicator.world();
+        let in_place = self.is_in_place();
+        // What the root broadcasts may be read-only.
+        let is_read =
+            in_place && collective == Collective::Broadcast && self.root == communicator.rank() as i64;
+        let to = match (in_place, is_read) {
+            (true, true) => Use::Input,
+            (true, false) => Use::Output,
+            (false, _) => written(collective),
+        };
+        let input = match self.input.filter(|_| !in_place) {
+            Some(object) => Some(part(object, Use::Input)?),
+            None => None,
+        };
+        let output = self.output.map(|object| part(object, to)).transpose()?;
+        for (which, object, part, counts) in [
+            ("input", self.input, &input, &options.input_counts),
+            ("output", self.output, &output, &options.output_counts),
+        ] {
+            let is_list = object.is_some_and(is_list) && !in_place && has_blocks(collective, which);
+            if let Some(part) = part.as_ref().filter(|_| is_list) {
+                check_blocks(py, which, part, options.counts.as_ref().or(counts.as_ref()), world)?;
+            }
+        }
+        Ok([input, output])
+    }
+
+    fn is_in_place(&self) -> bool {
+        matches!((self.input, self.output), (Some(input), Some(output)) if input.is(output))
     }
 
     fn given(
         &self,
         collective: Collective,
-        communicator: &Communicator,
+        input: Option<Part>,
+        output: Option<Part>,
         wire: Option<DType>,
+        place: (Rank, usize),
     ) -> PyResult<Given> {
         let side = |lent| Side::new(lent, wire);
-        Ok(match (self.input, self.output) {
+        Ok(match (input, output) {
             (None, None) => Given::Nothing(Nothing),
-            (Some(input), None) => Given::Input(InputOnly(side(lent(input, Use::Input)?))),
-            (None, Some(output)) => Given::Output(OutputOnly(side(lent(output, Use::Output)?))),
-            (Some(input), Some(output)) if input.is(output) => {
-                // What the root broadcasts may be read-only.
-                let is_read = collective == Collective::Broadcast && self.root == communicator.rank();
-                let to = if is_read { Use::Input } else { Use::Output };
-                match listed(output)? {
-                    Some(items) => {
-                        let sides = items.iter().map(|item| Ok(side(lent(item, to)?)));
-                        Given::Joined(Joined(sides.collect::<PyResult<_>>()?))
-                    }
-                    None => Given::InPlace(InPlace(side(lent(output, to)?))),
-                }
+            (Some(input), None) => Given::Input(InputOnly(side(input.lent()?))),
+            (None, Some(output)) if !self.is_in_place() => Given::Output(OutputOnly(side(output.lent()?))),
+            (None, Some(Part { arrays, to })) if self.output.is_some_and(is_list) => {
+                let sides = arrays.into_iter().map(|array| Ok(side(Lent::new(vec![array], to)?)));
+                Given::Joined(Joined(sides.collect::<PyResult<_>>()?))
             }
+            (None, Some(output)) => Given::InPlace(InPlace(side(output.lent()?))),
             (Some(input), Some(output)) => {
-                let (input, output) = (lent(input, Use::Input)?, lent(output, written(collective))?);
-                let place = (communicator.rank(), communicator.world());
+                let (input, output) = (input.lent()?, output.lent()?);
                 match whole_in_place(collective, &input, &output, place) {
                     None => Given::Apart(Apart(side(input), side(output))),
                     Some(Whole::Output) => Given::InPlace(InPlace(side(output))),
@@ -136,6 +214,17 @@ impl Asked<'_, '_> {
                 }
             }
         })
+    }
+}
+
+impl Part {
+    fn lent(self) -> PyResult<Lent> {
+        Lent::new(self.arrays, self.to)
+    }
+
+    /// Whether its elements are copied when the call is made.
+    fn is_copied(&self) -> bool {
+        self.arrays.iter().any(|array| !array.layout.is_contiguous()) || self.arrays.len() > 1
     }
 }
 
@@ -174,23 +263,106 @@ fn written(collective: Collective) -> Use {
     }
 }
 
-/// An array's memory for a call; that of a list of arrays as one.
-///
-/// # Errors
-/// See [`Array::of`] and [`Lent::new`].
-pub fn lent(object: &Bound<'_, PyAny>, to: Use) -> PyResult<Lent> {
-    match listed(object)? {
-        Some(items) => Lent::new(items.iter().map(Array::of).collect::<PyResult<_>>()?, to),
-        None => Lent::new(vec![Array::of(object)?], to),
+/// Whether a side of a call has a block for each rank.
+fn has_blocks(collective: Collective, which: &str) -> bool {
+    match collective {
+        Collective::AllGather | Collective::Gather => which == "output",
+        Collective::ReduceScatter | Collective::Scatter => which == "input",
+        Collective::AllToAll => true,
+        Collective::AllReduce | Collective::Broadcast | Collective::Reduce | Collective::Barrier => false,
     }
 }
 
-/// The items of a list or tuple of arrays; nothing where the object is an array itself.
-fn listed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.try_iter()?.collect::<PyResult<_>>().map(Some);
+/// A list of blocks has one array for each rank, each of the length that its block has.
+fn check_blocks(
+    py: Python<'_>,
+    which: &str,
+    part: &Part,
+    counts: Option<&Vec<u64>>,
+    world: usize,
+) -> PyResult<()> {
+    let arrays = &part.arrays;
+    if arrays.len() != world {
+        let text = format!(
+            "the {which} is a list of {} arrays; expected {world}, a block for each rank",
+            arrays.len()
+        );
+        return Err(errors::refused(py, &text));
     }
-    Ok(None)
+    for (at, array) in arrays.iter().enumerate() {
+        let expected = counts.and_then(|counts| counts.get(at).copied());
+        let expected = expected.unwrap_or(arrays[0].layout.count as u64);
+        if array.layout.count as u64 != expected {
+            let text = format!(
+                "array {at} of the {which} has {} elements; expected {expected}, the length of its block",
+                array.layout.count
+            );
+            return Err(errors::refused(py, &text));
+        }
+    }
+    Ok(())
+}
+
+fn touched<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<Touched> {
+    let of =
+        |part: &'a Part| part.arrays.iter().filter_map(|array| Touched::by(array, part.to != Use::Input));
+    parts.flat_map(of).collect()
+}
+
+/// Waits until operations have ended that are driven elsewhere.
+fn wait_for(py: Python<'_>, operations: &[Ticket]) -> PyResult<()> {
+    let are_done = || operations.iter().all(Ticket::is_done);
+    wait_in_slices(py, None, |limit| {
+        let until = Instant::now() + limit;
+        while !are_done() && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        are_done()
+    })?;
+    Ok(())
+}
+
+/// The buffer of a message, and the memory that it uses, which nothing else may use in a way that matters.
+///
+/// # Errors
+/// As [`Asked::bind`]; `BufferBusyError` where an operation in flight uses the memory.
+pub fn message(object: &Bound<'_, PyAny>, to: Use) -> PyResult<(Side, Vec<Touched>)> {
+    let part = part(object, to)?;
+    let touched = touched([&part].into_iter());
+    if !busy::before(object.py(), &touched).is_empty() {
+        return Err(errors::busy(object.py()));
+    }
+    Ok((Side::new(part.lent()?, None), touched))
+}
+
+/// An array, or a list of them.
+fn part(object: &Bound<'_, PyAny>, to: Use) -> PyResult<Part> {
+    let arrays = match is_list(object) {
+        true => object.try_iter()?.map(|item| Array::of(&item?)).collect::<PyResult<_>>()?,
+        false => vec![Array::of(object)?],
+    };
+    Ok(Part { arrays, to })
+}
+
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
+/// A rank, where it is one.
+///
+/// # Errors
+/// `RankError` where it is negative; larger ones are refused by the engine.
+pub fn rank_of(py: Python<'_>, rank: i64, world: usize) -> PyResult<Rank> {
+    Rank::try_from(rank).map_err(|_| errors::rank(py, rank, world))
+}
+
+/// A tag.
+///
+/// # Errors
+/// `RefusedError` for one that is none.
+pub fn tag_of(py: Python<'_>, tag: i64) -> PyResult<u32> {
+    u32::try_from(tag)
+        .map_err(|_| errors::refused(py, &format!("a message with tag {tag}; expected 0 to {}", u32::MAX)))
 }
 
 /// A word of hcomm's.
@@ -200,6 +372,33 @@ fn listed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyA
 pub fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse().map_err(|error: T::Err| Python::attach(|py| errors::refused(py, &error.to_string())))
 }
+
+/// A number that fits its type.
+fn number<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<T> {
+    let py = value.py();
+    value.extract().map_err(|error: T::Error| {
+        let cause: PyErr = error.into();
+        let error =
+            errors::refused(py, &format!("{what} of {value}, which is out of range or no whole number"));
+        error.set_cause(py, Some(cause));
+        error
+    })
+}
+
+fn counts(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    value.try_iter()?.map(|count| number(&count?, "a count")).collect()
+}
+
+/// A time in seconds; none where it is infinite, or longer than anybody waits.
+///
+/// # Errors
+/// `ValueError` where it is negative or no number.
+pub fn limit(given: f64) -> PyResult<Option<Duration>> {
+    if given > MOST_SECONDS { Ok(None) } else { seconds(given).map(Some) }
+}
+
+/// A hundred years.
+const MOST_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 
 /// A time in seconds.
 ///

@@ -1,7 +1,7 @@
 //! Settings for Python: those of the environment, with what the program has set in their place.
 
 use hcomm::Settings;
-use hcomm::settings::{Bytes, TABLE};
+use hcomm::settings::{Bytes, PREFIX, TABLE};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -31,7 +31,16 @@ pub fn changed(settings: &Settings, overrides: &Bound<'_, PyDict>) -> PyResult<S
 }
 
 fn pairs(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
-    overrides.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect()
+    let pair = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name: String = name.extract()?;
+        if !name.starts_with(PREFIX) {
+            let text =
+                format!("'{name}' is no setting; their names begin with {PREFIX}, such as HCOMM_ALGORITHM");
+            return Err(errors::setting(overrides.py(), &text));
+        }
+        Ok((name, value.extract()?))
+    };
+    overrides.iter().map(pair).collect()
 }
 
 /// Every setting by name.

@@ -27,8 +27,9 @@ pub fn wait_in_slices(
         }
         py.check_signals()?;
         if let Some(limit) = limit {
-            let until = *until.get_or_insert_with(|| Instant::now() + (limit - slice));
-            let left = until.saturating_duration_since(Instant::now());
+            let until = *until.get_or_insert_with(|| Instant::now().checked_add(limit - slice));
+            // A time that no clock reaches is no limit.
+            let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Ok(false);
             }

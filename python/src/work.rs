@@ -1,7 +1,7 @@
 //! [`Work`]: one or more operations in flight, as Python holds them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hcomm::Error;
@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 
 use crate::bound::Given;
 use crate::communicator::Shared;
+use crate::completion::Completer;
 use crate::lifetime::Here;
-use crate::request::seconds;
+use crate::request::limit;
 use crate::waiting::wait_in_slices;
 use crate::{completion, errors};
 
@@ -77,7 +78,10 @@ impl Work {
     /// Waits until all has ended, for at most `timeout` seconds; whether it has. Raises what failed.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let limit = timeout.map(seconds).transpose()?;
+        let limit = match timeout {
+            Some(timeout) => limit(timeout)?,
+            None => None,
+        };
         if !self.await_end(py, limit)? {
             return Ok(false);
         }
@@ -98,17 +102,17 @@ impl Work {
     /// Has `callback` called, without arguments, when all has ended: on a thread of hcomm's, also where it has ended already.
     fn add_done_callback(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         let operations = self.operations.get()?;
-        let sender = completion::sender(py)?;
+        let completer = completion::completer(py);
         let left = Arc::new(AtomicUsize::new(operations.len()));
-        let callback = Arc::new(std::sync::Mutex::new(Some(callback)));
+        let callback = Arc::new(Mutex::new(Some(callback)));
         if operations.is_empty() {
-            take_and_send(&sender, &callback);
+            take_and_post(&completer, &callback);
         }
         for operation in operations {
-            let (sender, left, callback) = (sender.clone(), left.clone(), callback.clone());
+            let (completer, left, callback) = (completer.clone(), left.clone(), callback.clone());
             operation.notify(move || {
                 if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    take_and_send(&sender, &callback);
+                    take_and_post(&completer, &callback);
                 }
             });
         }
@@ -128,14 +132,10 @@ impl Work {
     }
 }
 
-/// Sends the callback on its way, once.
-fn take_and_send(
-    sender: &crossbeam_channel::Sender<completion::Message>,
-    callback: &std::sync::Mutex<Option<completion::Callback>>,
-) {
-    let callback = callback.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+/// Posts the callback, once.
+fn take_and_post(completer: &Arc<Completer>, callback: &Mutex<Option<completion::Callback>>) {
+    let callback = callback.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(callback) = callback {
-        // After the end of the interpreter nobody receives.
-        let _ = sender.send(completion::Message::Call(callback));
+        completer.post(callback);
     }
 }

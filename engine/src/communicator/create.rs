@@ -263,7 +263,9 @@ impl Communicator {
         let planner = planner(topology, &settings, &facts.agreed, local).map_err(Box::new)?;
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
         let peers = Peers::new(rank, world, control.clone(), watch.clone(), log.clone());
-        let recorder = Recorder::new(settings.trace_events as usize);
+        let recorder = Recorder::new(settings.trace_events as usize).map_err(|_| {
+            CreateError::Memory(format!("HCOMM_TRACE_EVENTS asks for {} of them", settings.trace_events))
+        })?;
         let stall = settings.stall_warning;
         let limits = Limits {
             deadline: settings.deadline,

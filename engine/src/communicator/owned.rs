@@ -123,6 +123,12 @@ impl Communicator {
         self.call(&Ask::new(Collective::Barrier), Nothing)
     }
 
+    /// Passes a collective call over that whoever binds this library has found wrong before it could be described: peers that make theirs are
+    /// told why this rank takes no part.
+    pub fn refuse(&self, reason: &str) {
+        self.inner.domain.refuse(reason);
+    }
+
     /// Any call, by its description; the calls above are this with one filled in.
     pub fn call<B: Buffers + 'static>(&self, ask: &Ask, buffers: B) -> Work<B> {
         Work::new(self.start(ask, buffers))

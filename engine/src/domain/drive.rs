@@ -195,7 +195,10 @@ impl Domain {
                 core.peers.note_doing(rank, doing);
                 core.clear_suspect(rank, number);
             }
-            News::Note(_, Note::Refused { number, .. }) if self.watch.has_refused(number) => {}
+            // Both passed over it.
+            News::Note(rank, Note::Refused { number, .. }) if self.watch.has_refused(number) => {
+                core.clear_suspect(rank, number);
+            }
             News::Note(rank, Note::Refused { number, reason }) => {
                 let call = self.watch.our_call(number);
                 core.refused_by(number, rank, call, reason);

@@ -60,7 +60,7 @@ impl Group {
             let endpoint = Endpoint { wires, doorbell, heap: None };
             let peers = Peers::new(rank, world, Arc::from(control), watch, Log::new(rank, DebugLevel::Off));
             let limits = Limits { deadline: Duration::MAX, stall_warning: Duration::MAX };
-            Core::new(endpoint, peers, Recorder::new(1 << 14), limits, first)
+            Core::new(endpoint, peers, Recorder::new(1 << 14).expect("there is memory"), limits, first)
         };
         let cores = ranks.map(core).collect();
         Group { net, cores, planner: Planner::new(Topology::single_host(world)), first, made: vec![0; world] }

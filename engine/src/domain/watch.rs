@@ -104,6 +104,9 @@ impl Watch {
 
     /// Our call of a number, in words.
     pub fn our_call(&self, number: u64) -> String {
+        if let Some(reason) = lock(&self.refused).get(&number) {
+            return format!("what was refused here ({reason})");
+        }
         self.recall(number).map_or_else(|| NOT_REMEMBERED.to_owned(), |(_, call)| call)
     }
 

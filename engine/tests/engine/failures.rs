@@ -69,6 +69,30 @@ fn a_refused_call_fails_the_peers_with_its_reason() {
 }
 
 #[test]
+fn a_call_that_all_get_wrong_hides_no_refusal_before_it() {
+    for (refused_after, others_after) in [(0, 100), (100, 0), (0, 0)] {
+        let outcomes = within(10, move || {
+            on_all(world(2), |comm| {
+                sleep(Duration::from_millis(if comm.rank() == 1 { refused_after } else { others_after }));
+                let first = if comm.rank() == 1 {
+                    bad_gather(&comm)
+                } else {
+                    comm.all_gather(&[1_i64; 4], &mut [0; 8])
+                };
+                first.expect_err("rank 1's call was refused");
+                for _ in 0..3 {
+                    bad_gather(&comm).expect_err("all ranks get it wrong");
+                }
+                (all_reduce(&comm, 4), all_reduce(&comm, 4))
+            })
+        });
+        for outcome in outcomes.into_iter().flat_map(|(next, after)| [next, after]) {
+            failed(outcome);
+        }
+    }
+}
+
+#[test]
 fn a_refused_future_fails_the_peers_too_and_gives_its_buffers_back() {
     let outcomes = within(10, || {
         on_all(world(2), |comm| {

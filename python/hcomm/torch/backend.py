@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch._C._distributed_c10d import Backend as TorchBackend
 from torch._C._distributed_c10d import Work as TorchWork
 
-from .. import _native, _state, profiling
+from .. import _native, _state
 from ..errors import HcommError
 from .operations import UNSET, Operations
 from .rendezvous import Handle
@@ -87,12 +88,14 @@ class Member(Operations):
     def reconfigure(self, opts: Any) -> TorchWork:
         timeout = opts.timeout if opts.timeout is not None and opts.timeout != UNSET else self._timeout
         self.get_reconfigure_handle()
-        handle, self._handle = self._handle, None
+        handle = self._handle
         assert handle is not None, "there is one now"
+        members = handle.members(opts.handles)
+        self._handle = None
         if hasattr(self, "_communicator"):
             self.abort()
         with translated:
-            self._own_rank, self._own_world, native = handle.connect(opts.uuid, opts.handles, timeout)
+            self._own_rank, self._own_world, native = handle.connect(opts.uuid, members, timeout)
         self.connect(native)
         return self._ended([])
 
@@ -109,8 +112,7 @@ class Member(Operations):
             self._leave()
 
     def _leave(self) -> None:
-        profiling.retire(self._communicator)
-        _state.live.discard(self._communicator)
+        _state.leave(self._communicator)
         with contextlib.suppress(HcommError):
             self._communicator.close()
         _native.flush_callbacks()
@@ -122,14 +124,14 @@ class Backend(Member, TorchBackend):
     def __init__(self, rank: int, world: int, timeout: timedelta) -> None:
         TorchBackend.__init__(self, rank, world)
         Member.__init__(self, rank, world, timeout)
-        self._last: Any = None
+        self._last = threading.local()
 
     def _note(self, work: TorchWork) -> None:
-        self._last = work
+        self._last.work = work
 
     def take_last(self) -> Any:
-        """The work that the last operation gave."""
-        work, self._last = self._last, None
+        """The work that this thread's last operation gave."""
+        work, self._last.work = getattr(self._last, "work", None), None
         return work
 
 

@@ -36,7 +36,9 @@ def ddp_hook(state: DdpHook | None, bucket: GradBucket) -> Future[torch.Tensor]:
 
     Raises `TypeError` where the process group is not hcomm's.
     """
-    settings = state or DdpHook()
+    settings = DdpHook() if state is None else state
+    if not isinstance(settings, DdpHook):
+        raise TypeError(f"hcomm's hook with state {state!r}; expected None or a DdpHook")
     group = settings.group or dist.group.WORLD
     backend = getattr(group, "_hcomm", None)
     if backend is None:

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 
 from .. import _native
-from ..errors import HcommError
+from ..errors import DeadlineError, HcommError
 
 TAG = 0xFFFF_FFF0
 """Above all tags that torch can give."""
@@ -41,7 +41,12 @@ class Monitor:
             if timeout <= timedelta(0):
                 late = True
                 break
-            if not self._has_come(communicator, rank, max(until - time.monotonic(), 0.001)):
+            try:
+                has_come = self._has_come(communicator, rank, max(until - time.monotonic(), 0.001))
+            except HcommError as error:
+                self._answer(communicator, 1)
+                raise RuntimeError(f"Rank {rank} failed to pass monitoredBarrier: {error}") from error
+            if not has_come:
                 missing.append(rank)
                 if not wait_all_ranks:
                     break
@@ -60,7 +65,7 @@ class Monitor:
         while True:
             try:
                 communicator.recv(report, rank, TAG, {"timeout": seconds}).wait()
-            except HcommError:
+            except DeadlineError:
                 return False
             if _REPORT.unpack(report)[0] == self._number:
                 return True

@@ -90,30 +90,43 @@ class Handle:
         self._listener, address = listen()
         self.text = json.dumps({"hcomm": address, "nonce": secrets.token_hex(8)})
 
-    def connect(self, uuid: int, handles: Any, timeout: timedelta) -> tuple[int, int, _native.Communicator]:
-        """This process's rank, the world size, and the communicator of the processes whose handles these are.
+    def members(self, handles: Any) -> list[str]:
+        """The handles by rank: a list says the ranks, a set is put in order by its texts.
 
-        A list says the ranks; a set is put in order by its texts.
+        Raises `ValueError` where they are no handles, one stands twice, or this process's is not among them.
         """
-        order = sorted(handles) if isinstance(handles, (set, frozenset)) else list(handles)
-        if len(set(order)) != len(order):
+        members = sorted(handles) if isinstance(handles, (set, frozenset)) else list(handles)
+        if len(set(members)) != len(members):
             raise ValueError("a handle stands twice among those of a reconfiguration")
-        if self.text not in order:
+        if self.text not in members:
             raise ValueError("this process's handle is not among those of the reconfiguration; it changes with each one")
-        rank, world = order.index(self.text), len(order)
-        try:
-            address = json.loads(order[0])["hcomm"]
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"'{order[0]}' is no handle of hcomm's") from None
-        token = hashlib.sha256(json.dumps([uuid, order]).encode()).hexdigest()
+        for member in members:
+            _address(member)
+        return members
+
+    def connect(self, uuid: int, members: list[str], timeout: timedelta) -> tuple[int, int, _native.Communicator]:
+        """This process's rank, the world size, and the communicator of the processes whose handles these are."""
+        rank, world = members.index(self.text), len(members)
+        token = hashlib.sha256(json.dumps([uuid, members]).encode()).hexdigest()
         listener = self._listener if rank == 0 else None
         if rank != 0:
             self._listener.close()
-        return rank, world, connect(rank, world, address, token, timeout, listener)
+        return rank, world, connect(rank, world, _address(members[0]), token, timeout, listener)
 
     def close(self) -> None:
         """Stops listening."""
         self._listener.close()
+
+
+def _address(handle: str) -> str:
+    """Where the process of a handle listens."""
+    try:
+        address = json.loads(handle)["hcomm"]
+    except (ValueError, KeyError, TypeError):
+        address = None
+    if not isinstance(address, str):
+        raise ValueError(f"'{handle}' is no handle of hcomm's")
+    return address
 
 
 def default_timeout() -> timedelta:

@@ -2,7 +2,7 @@
 
 use hcomm::DType;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi::{Py_buffer, PyBUF_FULL_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,8 +16,11 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if unsafe { PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
+    if object.get_type().name()? == "MaskedArray" {
+        return Err(PyTypeError::new_err("a masked array; expected a plain one, such as its filled(0)"));
+    }
     // The view keeps the memory in place: its owner refuses to resize meanwhile.
-    let view = PyMemoryView::from(object)?;
+    let view = PyMemoryView::from(object).map_err(|cause| without_format(object, cause))?;
     if view.getattr(intern!(object.py(), "ndim"))?.extract::<usize>()? == 0 {
         return single(view).map(Some);
     }
@@ -40,6 +43,14 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         keep: view.into_any().unbind(),
     };
     Ok(Some(array))
+}
+
+/// What to say of an array whose elements the protocol has no format for, such as dates.
+fn without_format(object: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
+    let Ok(dtype) = object.getattr(intern!(object.py(), "dtype")) else { return cause };
+    let error = unknown_dtype(&dtype.to_string());
+    error.set_cause(object.py(), Some(cause));
+    error
 }
 
 /// The memory of a view without dimensions, hence of one element; its shape is a null pointer, which [`PyUntypedBuffer`] refuses.

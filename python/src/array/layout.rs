@@ -1,5 +1,7 @@
 //! [`Layout`]: shape and strides of an array, and the copies between it and elements side by side (in row-major order).
 
+use std::ops::Range;
+
 use hcomm::ops::RawSpan;
 
 /// Shape and strides.
@@ -46,6 +48,22 @@ impl Layout {
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
         self.count * self.item_bytes
+    }
+
+    /// From the first byte of the elements to behind the last, where the one whose indices are 0 lies at `start`; nothing where there are none.
+    pub fn addresses(&self, start: usize) -> Option<Range<usize>> {
+        if self.count == 0 {
+            return None;
+        }
+        if self.is_contiguous() {
+            return Some(start..start + self.bytes());
+        }
+        let (mut first, mut last) = (start, start);
+        for (extent, stride) in &self.dimensions {
+            let reach = stride.unsigned_abs() * (extent - 1);
+            if *stride < 0 { first -= reach } else { last += reach }
+        }
+        Some(first..last + self.item_bytes)
     }
 
     /// Whether it is sure that no two elements share bytes.

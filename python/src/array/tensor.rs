@@ -67,7 +67,11 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         Err(cause) => return Err(without_memory(object, cause)?),
     };
     let layout = layout(object, dtype.size_bytes())?;
-    let keep = object.clone().unbind();
+    if start == 0 && layout.count > 0 {
+        return Err(without_memory(object, PyTypeError::new_err("its data_ptr() is 0"))?);
+    }
+    // The memory itself, which the tensor may exchange for another meanwhile.
+    let keep = object.call_method0(intern!(py, "untyped_storage"))?.unbind();
     Ok(Some(Array { start: start as *mut u8, dtype, layout, is_readonly: false, keep }))
 }
 
@@ -76,7 +80,7 @@ fn without_memory(tensor: &Bound<'_, PyAny>, cause: PyErr) -> PyResult<PyErr> {
     let py = tensor.py();
     let layout = tensor.getattr("layout")?.str()?;
     let error = PyTypeError::new_err(format!(
-        "a tensor of layout {layout} without memory of its own; expected a dense one"
+        "a tensor of layout {layout} without memory of its own; expected a dense one (of a DTensor, its to_local())"
     ));
     error.set_cause(py, Some(cause));
     Ok(error)

@@ -84,13 +84,20 @@ impl Core {
     /// Admits the next operation, or passes its number.
     fn take_up(&mut self, mut submission: Submission) {
         self.next += 1;
-        let failure = self.peers.refusal(submission.number).or_else(|| self.broken().cloned());
+        let refusal = self.peers.refusal(submission.number);
+        let failure = refusal.clone().or_else(|| self.broken().cloned());
         let execution = submission.execution.take();
         let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
         self.chain = chained(self.chain, fingerprint);
         match (execution, failure) {
             (None, _) => {}
-            (Some(_), Some(failure)) => submission.operation.complete(Err(failure)),
+            (Some(_), Some(failure)) => {
+                submission.operation.complete(Err(failure));
+                // The ranks are out of step: one has passed over a call that another has made.
+                if let Some(refusal) = refusal {
+                    self.break_from(submission.number, &refusal);
+                }
+            }
             (Some(mut execution), None) => {
                 execution.follow(self.chain);
                 self.recorder.start(submission.number, execution.call());
