@@ -292,7 +292,7 @@ impl<B: StableBuffer> Buffers for Joined<B> {
 
 /// Whether a byte is in two of them.
 fn do_any_overlap(spans: &[RawSpan]) -> bool {
-    let mut sorted: Vec<RawSpan> = spans.iter().copied().filter(|span| span.len() > 0).collect();
+    let mut sorted: Vec<RawSpan> = spans.iter().copied().filter(|span| !span.is_empty()).collect();
     sorted.sort_unstable_by_key(|span| span.as_ptr());
     sorted.windows(2).any(|pair| pair[0].overlaps(pair[1]))
 }
