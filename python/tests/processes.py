@@ -2,6 +2,7 @@
 hangs fails its test, and the failure says which ranks hung, where, and what they wrote.
 """
 
+import contextlib
 import faulthandler
 import os
 import pickle
@@ -99,6 +100,8 @@ def _start(place, paths, body, args):
         return child
     code = 70
     try:
+        # So that what it starts can be ended with it.
+        os.setsid()
         log = os.open(paths[0], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(log, stream)
@@ -126,18 +129,28 @@ def _await(running, limit):
     """Exit codes by rank, and the ranks that had to be killed."""
     until, codes = time.monotonic() + limit, {}
     left = dict(running)
-    while left and time.monotonic() < until:
-        if not _reap(left, codes):
-            time.sleep(0.003)
-    hung = set(left.values())
-    for child in left:
-        os.kill(child, signal.SIGUSR1)
-    if left:
-        time.sleep(0.5)
-    for child in left:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    try:
+        while left and time.monotonic() < until:
+            if not _reap(left, codes):
+                time.sleep(0.003)
+        hung = set(left.values())
+        for child in left:
+            os.kill(child, signal.SIGUSR1)
+        if left:
+            time.sleep(0.5)
+    finally:
+        for child in left:
+            kill_with_children(child)
+            os.waitpid(child, 0)
     return codes, hung
+
+
+def kill_with_children(leader):
+    """A process that leads its session, and those that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(leader, signal.SIGKILL)
 
 
 def _reap(left, codes):

@@ -1,5 +1,7 @@
 """Settings by the program: chunk size, precision of the wires, and all others; and what has to agree."""
 
+import os
+
 import numpy as np
 import pytest
 from processes import processes, ranks, values
@@ -53,6 +55,24 @@ def _chunks_of_communicator(place):
     hcomm.config.set_chunk_size(None)
     assert comm.settings["HCOMM_TILE_BYTES"] in ("0", "0B")
     same(hcomm.all_reduce(numbers(comm.rank, 50_000)), total(2, 50_000))
+
+
+def test_settings_leave_nothing_behind():
+    ranks(2, _nothing_behind)
+
+
+def _nothing_behind(comm):
+    def some():
+        for size in ("4KiB", "8KiB") * 5:
+            hcomm.config.set_chunk_size(size)
+        comm.barrier()
+
+    some()
+    before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(hcomm._state.live)
+    some()
+    assert len(os.listdir("/proc/self/fd")) <= before[0] + 2
+    assert len(os.listdir("/proc/self/task")) <= before[1] + 1
+    assert len(hcomm._state.live) == before[2] == 1
 
 
 def test_all_ranks_set_the_same():

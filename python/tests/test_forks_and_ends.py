@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from processes import free_port, ranks
+from processes import free_port, kill_with_children, ranks
 from samples import numbers, same, total
 
 import hcomm
@@ -102,7 +102,7 @@ def programs(source, count=2, limit=30, arguments=()):
     address, start = f"127.0.0.1:{free_port()}", time.monotonic()
     command = [sys.executable, "-c", source]
     ranks_ = [
-        subprocess.Popen([*command, str(rank), address, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        subprocess.Popen([*command, str(rank), address, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
         for rank in range(count)
     ]
     ends = []
@@ -111,7 +111,7 @@ def programs(source, count=2, limit=30, arguments=()):
             output, _ = rank.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             for other in ranks_:
-                other.kill()
+                kill_with_children(other.pid)
             output, _ = rank.communicate()
             raise AssertionError(f"a program still ran after {limit} s: {output}") from None
         ends.append((rank.returncode, output))

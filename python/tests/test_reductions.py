@@ -65,3 +65,30 @@ def _aliases(comm):
     same(comm.all_reduce(np.array([-7, 7, 3], "i4") * comm.rank, "avg"), np.array([-3, 3, 1], "i4"))
     found = comm.all_reduce(np.array([np.nan, 1, -0.0], "f4") if comm.rank else np.array([1, np.nan, 0.0], "f4"), "min")
     assert np.isnan(found[:2]).all() and np.signbit(found[2])
+
+
+def test_calls_in_the_background_reduce_as_they_are_told():
+    ranks(3, _in_background)
+
+
+def _in_background(comm):
+    parts = [np.arange(12, dtype="f8") * (7 - rank) - 3 * rank for rank in range(3)]
+    least, own = np.minimum.reduce(parts), parts[comm.rank]
+    rest = {"priority": 1, "timeout": 30}
+    same(comm.all_reduce_async(own.copy(), "min", **rest).wait(), least)
+    same(comm.all_reduce_async([own.copy()], "min", **rest).wait()[0], least)
+    same(comm.all_reduce_into_async(own, np.empty(12), "min", **rest).wait(), least)
+    same(comm.reduce_scatter_async(own, np.empty(4), "min", **rest).wait(), least[4 * comm.rank :][:4])
+    sizes = [5, 0, 7]
+    block = least[sum(sizes[: comm.rank]) :][: sizes[comm.rank]]
+    same(comm.reduce_scatter_v_async(own, np.empty(sizes[comm.rank]), sizes, "min", **rest).wait(), block)
+    same(comm.reduce_scatter_v(own, np.empty(sizes[comm.rank]), sizes, "min"), block)
+    for call in (comm.reduce_async, comm.reduce):
+        found = call(own.copy(), "min", 2)
+        found = found.wait() if isinstance(found, hcomm.Work) else found
+        if comm.rank == 2:
+            same(found, least)
+    output = np.empty(12) if comm.rank == 1 else None
+    comm.reduce_into_async(own, output, "min", 1, **rest).wait()
+    if comm.rank == 1:
+        same(output, least)

@@ -296,6 +296,8 @@ def _sparse(rank):
     dist.all_reduce(found := hybrid.clone())
     blocks = sum(torch.sparse_coo_tensor([[each, each + 1]], own(each, 6).view(2, 3), (5, 3)).to_dense() for each in range(3))
     assert torch.equal(found.to_dense(), blocks)
+    dist.all_reduce(found := dense.to_sparse(), dist.ReduceOp.AVG)
+    assert torch.equal(found.to_dense(), expected / 3)
     dist.all_reduce(nothing := torch.zeros(4, 5).to_sparse())
     assert nothing.to_dense().abs().sum() == 0
     with pytest.raises((ValueError, RuntimeError), match="sum or average"):
