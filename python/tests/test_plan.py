@@ -59,8 +59,21 @@ def test_refusals(options, kind, words):
     with pytest.raises(kind, match=words) as caught:
         hcomm.plan(**{"collective": "all_reduce", "world": 4} | options)
     assert "Error {" not in str(caught.value)
-    with pytest.raises((OverflowError, TypeError)):
-        hcomm.plan("all_reduce", count=-1, world=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"count": -1}, "count -1"),
+        ({"count": 1, "world": -2}, "world -2"),
+        ({"count": 1, "bytes": "1MB"}, "count and bytes"),
+        ({"count": 4, "world": 10**9}, "at most 1024"),
+        ({"count": 4, "world": 2**62}, "at most 1024"),
+    ],
+)
+def test_numbers_that_make_no_sense(options, words):
+    with pytest.raises(errors.RefusedError, match=words):
+        hcomm.plan("all_reduce", **{"world": 2} | options)
 
 
 def test_plans_of_a_communicator():
