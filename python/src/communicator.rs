@@ -1,11 +1,9 @@
 //! [`Communicator`]: the engine's, for Python. Which calls there are is Python's business; here a call is a name, arrays and options.
 
 use std::net::TcpListener;
-use std::ops::Deref;
 use std::os::fd::FromRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use hcomm::environment::{Address, Placement, Token};
 use hcomm::{InputOnly, OutputOnly, Rank};
@@ -15,10 +13,13 @@ use pyo3::types::PyDict;
 use crate::bound::{Given, Use};
 use crate::busy;
 use crate::lifetime::Here;
+use crate::options::Options;
 use crate::plan::{self, Plan};
-use crate::request::{Asked, Options, Ready, message, parsed, rank_of, seconds, tag_of};
-use crate::statistics::{self, Exposed};
+use crate::request::{Asked, Ready, message};
+use crate::shared::{Quietly, Shared};
+use crate::statistics;
 use crate::waiting::run_aside;
+use crate::words::{parsed, rank_of, seconds, tag_of};
 use crate::work::Work;
 use crate::{errors, settings};
 
@@ -32,51 +33,9 @@ pub struct Communicator {
     shared: Arc<Shared>,
 }
 
-/// What all handles on a communicator share, and the works of its calls.
-pub struct Shared {
-    /// To be aborted by.
-    communicator: Here<Quietly>,
-    is_recording: AtomicBool,
-    exposed: Exposed,
-    /// Waits in a row that a signal ended.
-    interruptions: AtomicU32,
-}
-
-impl Shared {
-    /// Whether times are kept.
-    pub fn is_recording(&self) -> bool {
-        self.is_recording.load(Ordering::Relaxed)
-    }
-
-    /// Takes note of time that the program has spent waiting.
-    pub fn expose(&self, collective: &'static str, time: Duration) {
-        self.exposed.add(collective, time);
-    }
-
-    /// Takes note that a wait has ended by itself.
-    pub fn note_end(&self) {
-        if self.interruptions.load(Ordering::Relaxed) > 0 {
-            self.interruptions.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes note that a signal has ended a wait; the second one in a row ends everything.
-    pub fn note_interruption(&self) {
-        let was_interrupted = self.interruptions.fetch_add(1, Ordering::Relaxed) > 0;
-        if let Some(communicator) = self.communicator.get().ok().filter(|_| was_interrupted) {
-            communicator.abort("interrupted twice");
-        }
-    }
-}
-
 impl Communicator {
     fn new(communicator: hcomm::Communicator) -> Self {
-        let shared = Shared {
-            communicator: Quietly::new(communicator.clone()),
-            is_recording: AtomicBool::new(false),
-            exposed: Exposed::default(),
-            interruptions: AtomicU32::new(0),
-        };
+        let shared = Shared::of(&communicator);
         Communicator { handle: Quietly::new(communicator), shared: Arc::new(shared) }
     }
 
@@ -365,30 +324,6 @@ impl Communicator {
     ) -> PyResult<Plan> {
         let communicator: &hcomm::Communicator = self.handle.get()?;
         plan::of_call(py, communicator, plan::request(collective, count, dtype, op, root)?)
-    }
-}
-
-/// A communicator that lets Python run while it closes.
-struct Quietly(Option<hcomm::Communicator>);
-
-impl Quietly {
-    fn new(communicator: hcomm::Communicator) -> Here<Quietly> {
-        Here::new(Quietly(Some(communicator)))
-    }
-}
-
-impl Deref for Quietly {
-    type Target = hcomm::Communicator;
-
-    fn deref(&self) -> &hcomm::Communicator {
-        self.0.as_ref().expect("it is there until it is dropped")
-    }
-}
-
-impl Drop for Quietly {
-    fn drop(&mut self) {
-        let communicator = self.0.take();
-        Python::attach(|py| py.detach(move || drop(communicator)));
     }
 }
 

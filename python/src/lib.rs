@@ -3,7 +3,7 @@
 //!
 //! - `array`: what memory a Python object has. `bound`: that memory as the buffers of a call.
 //! - `busy`: memory that operations in flight use.
-//! - `communicator`, `work`: the two objects. `waiting`: waits that Ctrl-C ends. `completion`: ends told to Python.
+//! - `request`, `options`, `words`: what a call was given. `communicator`, `work`: the two objects, and `shared` between them. `waiting`: waits that Ctrl-C ends. `completion`: ends told to Python.
 //! - `lifetime`: forks and the end of the interpreter. `errors`: failures as exceptions.
 //!
 //! **Locks.** What is `static` here is locked only by threads that hold the interpreter's lock, and never across its release: so that
@@ -17,11 +17,14 @@ mod communicator;
 mod completion;
 mod errors;
 mod lifetime;
+mod options;
 mod plan;
 mod request;
 mod settings;
+mod shared;
 mod statistics;
 mod waiting;
+mod words;
 mod work;
 
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ use hcomm::{Collective, Communicator, DType, Rank, Request, Settings, Topology};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::request::parsed;
+use crate::words::parsed;
 
 /// Ranks up to which all slices are compiled.
 const MOST_RANKS: usize = 1024;

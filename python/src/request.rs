@@ -1,86 +1,21 @@
-//! What a call was given in Python, read: which call it is, its buffers, and its options.
+//! What a collective call or a message was given in Python, read: which call it is, its buffers, and what it comes after.
 
 use std::time::{Duration, Instant};
 
-use hcomm::planner::request::Counts;
 use hcomm::{
-    Apart, Ask, Collective, Communicator, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly,
-    Predecessor, Rank, Ticket,
+    Apart, Ask, Collective, Communicator, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Rank,
+    Ticket,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 use crate::array::Array;
 use crate::bound::{Given, Lent, Side, Use};
 use crate::busy::{self, Touched};
 use crate::errors;
+use crate::options::Options;
 use crate::waiting::wait_in_slices;
-
-/// A call's options; the defaults where none are given.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Urgency.
-    priority: Option<i32>,
-    /// How long it may take.
-    timeout: Option<Duration>,
-    /// What 32-bit floats cross the wires as, where the call reduces.
-    wire: Option<DType>,
-    /// Elements of every rank's block.
-    counts: Option<Vec<u64>>,
-    /// Elements of the blocks of this rank's input and output.
-    input_counts: Option<Vec<u64>>,
-    output_counts: Option<Vec<u64>>,
-}
-
-impl Options {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// `TypeError` for an option that does not exist, and where one is of another type.
-    pub fn read(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-        let mut options = Options::default();
-        for (name, value) in given.into_iter().flatten().filter(|(_, value)| !value.is_none()) {
-            match name.extract::<&str>()? {
-                "priority" => options.priority = Some(number(&value, "a priority")?),
-                "timeout" => options.timeout = limit(value.extract()?)?,
-                "wire" => options.wire = Some(parsed(value.extract::<&str>()?)?),
-                "counts" => options.counts = Some(counts(&value)?),
-                "input_counts" => options.input_counts = Some(counts(&value)?),
-                "output_counts" => options.output_counts = Some(counts(&value)?),
-                other => return Err(PyTypeError::new_err(format!("no call has the option '{other}'"))),
-            }
-        }
-        Ok(options)
-    }
-
-    /// A handle whose calls have these options.
-    pub fn handle(&self, communicator: &Communicator, after: &[Ticket]) -> Option<Communicator> {
-        let mut handle = None;
-        if let Some(priority) = self.priority.filter(|priority| *priority != 0) {
-            handle = Some(communicator.priority(priority));
-        }
-        if let Some(timeout) = self.timeout {
-            handle = Some(handle.as_ref().unwrap_or(communicator).deadline(timeout));
-        }
-        if !after.is_empty() {
-            let after: Vec<_> = after.iter().map(|ticket| ticket as &dyn Predecessor).collect();
-            handle = Some(handle.as_ref().unwrap_or(communicator).after(&after));
-        }
-        handle
-    }
-
-    fn counts(&mut self) -> Option<Counts> {
-        if let Some(counts) = self.counts.take() {
-            return Some(Counts::Listed(counts.into()));
-        }
-        if self.input_counts.is_none() && self.output_counts.is_none() {
-            return None;
-        }
-        let input = self.input_counts.take().unwrap_or_default().into();
-        Some(Counts::Local { input, output: self.output_counts.take().unwrap_or_default().into() })
-    }
-}
+use crate::words::{parsed, rank_of};
 
 /// A collective call as Python gives it.
 pub struct Asked<'a, 'py> {
@@ -132,7 +67,7 @@ impl Asked<'_, '_> {
         let ask = if collective.reduces() { ask.op(parsed(self.op)?) } else { ask };
         let wire = options.wire.filter(|_| collective.reduces());
         let [input, output] = self.parts(py, collective, communicator, options)?;
-        let ask = match options.counts() {
+        let ask = match options.take_counts() {
             Some(counts) => ask.counts(counts),
             None => ask,
         };
@@ -346,65 +281,4 @@ fn part(object: &Bound<'_, PyAny>, to: Use) -> PyResult<Part> {
 
 fn is_list(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
-}
-
-/// A rank, where it is one.
-///
-/// # Errors
-/// `RankError` where it is negative; larger ones are refused by the engine.
-pub fn rank_of(py: Python<'_>, rank: i64, world: usize) -> PyResult<Rank> {
-    Rank::try_from(rank).map_err(|_| errors::rank(py, rank, world))
-}
-
-/// A tag.
-///
-/// # Errors
-/// `RefusedError` for one that is none.
-pub fn tag_of(py: Python<'_>, tag: i64) -> PyResult<u32> {
-    u32::try_from(tag)
-        .map_err(|_| errors::refused(py, &format!("a message with tag {tag}; expected 0 to {}", u32::MAX)))
-}
-
-/// A word of hcomm's.
-///
-/// # Errors
-/// `ValueError` (a `RefusedError`) with the words that there are.
-pub fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
-    text.parse().map_err(|error: T::Err| Python::attach(|py| errors::refused(py, &error.to_string())))
-}
-
-/// A number that fits its type.
-fn number<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<T> {
-    let py = value.py();
-    value.extract().map_err(|error: T::Error| {
-        let cause: PyErr = error.into();
-        let error =
-            errors::refused(py, &format!("{what} of {value}, which is out of range or no whole number"));
-        error.set_cause(py, Some(cause));
-        error
-    })
-}
-
-fn counts(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-    value.try_iter()?.map(|count| number(&count?, "a count")).collect()
-}
-
-/// A time in seconds; none where it is infinite, or longer than anybody waits.
-///
-/// # Errors
-/// `ValueError` where it is negative or no number.
-pub fn limit(given: f64) -> PyResult<Option<Duration>> {
-    if given > MOST_SECONDS { Ok(None) } else { seconds(given).map(Some) }
-}
-
-/// A hundred years.
-const MOST_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
-
-/// A time in seconds.
-///
-/// # Errors
-/// `ValueError` where it is negative or no number.
-pub fn seconds(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{seconds} is no time in seconds; expected 0 or more")))
 }

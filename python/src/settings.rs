@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
-use crate::request::parsed;
+use crate::words::parsed;
 
 /// The settings of the environment, and `overrides` (name to value) in their place.
 ///

@@ -8,11 +8,11 @@ use hcomm::Error;
 use pyo3::prelude::*;
 
 use crate::bound::Given;
-use crate::communicator::Shared;
 use crate::completion::Completer;
 use crate::lifetime::Here;
-use crate::request::limit;
+use crate::shared::Shared;
 use crate::waiting::wait_in_slices;
+use crate::words::limit;
 use crate::{completion, errors};
 
 /// Operations in flight that count as one. They go on when this is dropped, and keep their arrays until they end.
