@@ -67,6 +67,20 @@ fn all_ranks_share_one_address_and_one_token_and_the_next_job_has_another() {
 }
 
 #[test]
+fn ranks_share_the_processors_unless_told_otherwise() {
+    let threads = |told: Option<&str>| {
+        let mut command = hcomm();
+        command.env_remove("OMP_NUM_THREADS");
+        command.envs(told.map(|threads| ("OMP_NUM_THREADS", threads)));
+        let output = command.args(["launch", "-n", "3", "sh", "-c", "echo $OMP_NUM_THREADS"]).output();
+        sorted_lines(&output.expect("hcomm starts").stdout)
+    };
+    let share = (std::thread::available_parallelism().map_or(1, usize::from) / 3).max(1);
+    assert_eq!(threads(None), [0, 1, 2].map(|rank| format!("[{rank}] {share}")));
+    assert_eq!(threads(Some("7")), [0, 1, 2].map(|rank| format!("[{rank}] 7")));
+}
+
+#[test]
 fn what_follows_the_program_is_its_own() {
     let mut command = hcomm();
     let output = command.args(["launch", "-n", "1", "echo", "-n", "9", "--bind", "--", "x"]).output();

@@ -14,9 +14,11 @@ With torch: `torch.distributed.init_process_group("hcomm")` (see `hcomm.torch`).
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+import inspect as _inspect
+from collections.abc import Callable as _Callable
+from typing import Concatenate as _Concatenate
+from typing import ParamSpec as _ParamSpec
+from typing import TypeVar as _TypeVar
 
 from . import _state, config, errors
 from ._native import Plan, __version__
@@ -96,17 +98,20 @@ __all__ = [
     "world",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = _ParamSpec("_P")
+_R = _TypeVar("_R")
 
 
-def _of_default(method: Callable[Concatenate[Communicator, P], R]) -> Callable[P, R]:
+def _of_default(method: _Callable[_Concatenate[Communicator, _P], _R]) -> _Callable[_P, _R]:
     """A call of the default communicator's."""
 
-    @functools.wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         return method(_state.communicator(), *args, **kwargs)
 
+    own = _inspect.signature(method)
+    call.__signature__ = own.replace(parameters=list(own.parameters.values())[1:])  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = method.__name__
+    call.__doc__, call.__module__ = method.__doc__, __name__
     return call
 
 

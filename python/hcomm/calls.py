@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from . import _native, _state, overlap
+from .errors import ArrayError, SettingError
 from .ops import name_of
 from .work import Work, joined
 
@@ -212,7 +213,7 @@ class Calls:
         return self._start("gather", input, output, output, "sum", root, _options(priority, timeout))
 
     def gather_v(self, input: Array, output: A, counts: Sequence[int] | None, root: int = 0) -> A:
-        """Gathers `counts[r]` elements from rank r into the root's `output`; other ranks give None for both."""
+        """Gathers `counts[r]` elements from rank r into the root's `output`; other ranks give None for it, and their counts are not looked at."""
         return self.gather_v_async(input, output, counts, root).wait()
 
     def gather_v_async(
@@ -226,7 +227,8 @@ class Calls:
         timeout: float | None = None,
     ) -> Work[A]:
         """`gather_v`, in the background."""
-        sizes: dict[str, Any] = {"input_counts": [_elements(input)], "output_counts": list(counts or [])}
+        known = list(counts or []) if self._native.rank == root else []
+        sizes: dict[str, Any] = {"input_counts": [_elements(input)], "output_counts": known}
         return self._start("gather", input, output, output, "sum", root, _options(priority, timeout, **sizes))
 
     def scatter(self, input: Array, output: A, root: int = 0) -> A:
@@ -240,7 +242,7 @@ class Calls:
         return self._start("scatter", input, output, output, "sum", root, _options(priority, timeout))
 
     def scatter_v(self, input: Array, counts: Sequence[int] | None, output: A, root: int = 0) -> A:
-        """Hands block r, of `counts[r]` elements, of the root's `input` to rank r's `output`; other ranks give None for both."""
+        """Hands block r, of `counts[r]` elements, of the root's `input` to rank r's `output`; other ranks give None as input, and their counts are not looked at."""
         return self.scatter_v_async(input, counts, output, root).wait()
 
     def scatter_v_async(
@@ -254,7 +256,8 @@ class Calls:
         timeout: float | None = None,
     ) -> Work[A]:
         """`scatter_v`, in the background."""
-        sizes: dict[str, Any] = {"input_counts": list(counts or []), "output_counts": [_elements(output)]}
+        known = list(counts or []) if self._native.rank == root else []
+        sizes: dict[str, Any] = {"input_counts": known, "output_counts": [_elements(output)]}
         return self._start("scatter", input, output, output, "sum", root, _options(priority, timeout, **sizes))
 
     def all_to_all(self, input: Array, output: A) -> A:
@@ -371,7 +374,7 @@ def _options(
 
 class _Wires(dict[str, str | None]):
     def __missing__(self, name: str) -> str | None:
-        raise ValueError(f"'{name}' is no precision; expected one of {', '.join(self)}")
+        raise SettingError(f"'{name}' is no precision; expected one of {', '.join(self)}")
 
 
 _WIRES = _Wires({"fp32": None, "fp16": "f16", "bf16": "bf16"})
@@ -413,7 +416,12 @@ def _bytes(array: Array) -> int:
 
 def _dtype(array: Array) -> str:
     dtype = getattr(array, "dtype", None)
-    return str(dtype) if dtype is not None else memoryview(array).format
+    if dtype is not None:
+        return str(dtype)
+    try:
+        return memoryview(array).format
+    except TypeError:
+        raise ArrayError(f"a list with a {type(array).__name__}; expected arrays") from None
 
 
 def _received(native: _native.Work, buffer: Array) -> tuple[int, int]:

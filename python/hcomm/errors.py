@@ -83,6 +83,14 @@ class RefusedError(HcommError, ValueError):
     reason: str = ""
 
 
+class ArrayError(RefusedError, TypeError):
+    """An object without memory that a call can use, or with elements of a type that hcomm does not have."""
+
+
+class ReadOnlyError(RefusedError, BufferError):
+    """An output that may not be written."""
+
+
 class BufferSizeError(RefusedError):
     """A buffer has the wrong size."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 from . import _native, _state
 from .communicator import Communicator
@@ -49,8 +48,9 @@ def init(
         else:
             secret = hashlib.sha256((token or address).encode()).hexdigest()
             native = _native.Communicator.connect((rank, world), address, secret, _state.overrides)
-        made = Communicator(_state.adopt(native))
-        check_agreement(made, "the settings", json.dumps([_state.overrides, _state.wire], sort_keys=True))
+        made = Communicator(native)
+        check_settings(made)
+        _state.adopt(native)
         _state.default = made
         return made
 
@@ -58,6 +58,13 @@ def init(
 def is_initialized() -> bool:
     """Whether there is a default communicator."""
     return _state.default is not None
+
+
+def check_settings(communicator: Communicator) -> None:
+    """Raises `SettingMismatchError` on every rank where the ranks' programs have set different values. A collective call."""
+    own = [f"{name} to {value!r}" for name, value in sorted(_state.overrides.items())]
+    own += [f"the precision to {_state.wire}"] if _state.wire is not None else []
+    check_agreement(communicator, "what the program sets by hcomm.config", " and ".join(own) or "nothing")
 
 
 def check_agreement(communicator: Communicator, name: str, value: str) -> None:
@@ -74,7 +81,7 @@ def check_agreement(communicator: Communicator, name: str, value: str) -> None:
     communicator.all_gather(text, texts)
     values = [texts[at : at + TEXT_BYTES].rstrip(b"\0").decode(errors="replace") for at in range(0, len(texts), TEXT_BYTES)]
     shown = ", ".join(f"rank {rank}: {value}" for rank, value in enumerate(values))
-    raise SettingMismatchError(f"{name} must be the same on all ranks, but differ ({shown})", name=name, values=values)
+    raise SettingMismatchError(f"{name} differs between the ranks ({shown}); expected the same on all", name=name, values=values)
 
 
 TEXT_BYTES = 512

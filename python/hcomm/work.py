@@ -19,7 +19,7 @@ class Work(Generic[T]):
     Waiting drives the communicator on the calling thread, without Python's lock. Ctrl-C ends a wait with `KeyboardInterrupt` and leaves the
     operation going on; a second one in a row aborts the communicator.
 
-    `T` is what the call gives: the array that holds the result, or for `recv` the number of elements.
+    `T` is what the call gives: the array that holds the result, or for `recv` the sender and the elements that came.
     """
 
     __slots__ = ("_is_told", "_native", "_result")

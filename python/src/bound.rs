@@ -9,7 +9,6 @@ use hcomm::{
     Apart, Binding, Buffers, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Refused, Spans,
     StableBuffer,
 };
-use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Layout};
@@ -61,12 +60,10 @@ impl Lent {
     pub fn new(arrays: Vec<Array>, to: Use) -> PyResult<Lent> {
         let dtype = arrays.first().map_or(DType::U8, |array| array.dtype);
         if let Some(other) = arrays.iter().find(|array| array.dtype != dtype) {
-            return Err(PyTypeError::new_err(format!("arrays of {dtype} and {} in one list", other.dtype)));
+            return Err(errors::array(&format!("arrays of {dtype} and {} in one list", other.dtype)));
         }
         if to != Use::Input && arrays.iter().any(|array| array.is_readonly) {
-            return Err(PyBufferError::new_err(
-                "the output is read-only; expected memory that may be written",
-            ));
+            return Err(errors::read_only());
         }
         if to != Use::Input
             && (arrays.iter().any(|array| !array.layout.is_disjoint()) || do_any_overlap(&arrays))

@@ -58,6 +58,17 @@ pub fn rank(py: Python<'_>, rank: i64, world: usize) -> PyErr {
     })
 }
 
+/// An object without memory that a call can use.
+pub fn array(text: &str) -> PyErr {
+    Python::attach(|py| raise(py, "ArrayError", text, |_| Ok(())))
+}
+
+/// An output that may not be written.
+pub fn read_only() -> PyErr {
+    let text = "the output is read-only; expected memory that may be written";
+    Python::attach(|py| raise(py, "ReadOnlyError", text, |_| Ok(())))
+}
+
 /// An output whose elements are not all of their own.
 pub fn overlap() -> PyErr {
     let text =
@@ -85,8 +96,8 @@ pub fn plan(py: Python<'_>, text: &str) -> PyErr {
 
 /// Something from before a fork, used after it.
 pub fn forked() -> PyErr {
-    let text = "this communicator was made before the process forked, and does not work in the child; call hcomm.init() in each \
-                process after the fork, or start processes by 'spawn'";
+    let text = "this communicator was made before the process forked, and does not work in the child; start processes before \
+                hcomm.init(), or by 'spawn'";
     Python::attach(|py| raise(py, "ForkError", text, |_| Ok(())))
 }
 

@@ -238,8 +238,9 @@ def test_every_call_has_a_case():
 def test_the_module_has_every_call():
     public = {name for name in vars(Calls) if not name.startswith("_")}
     for name in public:
-        assert getattr(hcomm, name).__wrapped__ is getattr(Calls, name)
-        assert getattr(hcomm, name).__doc__ == getattr(Calls, name).__doc__
+        own, method = getattr(hcomm, name), getattr(Calls, name)
+        assert own.__doc__ == method.__doc__ and own.__name__ == name
+        assert ["self", *inspect.signature(own).parameters] == list(inspect.signature(method).parameters)
 
 
 @pytest.mark.parametrize("world", WORLDS)

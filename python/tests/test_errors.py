@@ -380,7 +380,7 @@ def test_setting_mismatch():
     outcomes = processes(2, _different_settings)
     for outcome in outcomes:
         assert outcome.error is None, str(outcome)
-        check(outcome.value, errors.SettingMismatchError, "rank 1", name="the settings")
+        check(outcome.value, errors.SettingMismatchError, "rank 1", name="what the program sets by hcomm.config")
         assert "65536" in outcome.value.values[0] and "131072" in outcome.value.values[1]
 
 

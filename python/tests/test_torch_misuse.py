@@ -5,12 +5,13 @@ import threading
 import time
 
 import pytest
-from processes import ranks
+from processes import processes, ranks, values
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import torch.distributed as dist  # noqa: E402
-from torch_ranks import grouped  # noqa: E402
+from torch_ranks import grouped, join  # noqa: E402
 
+import hcomm  # noqa: E402
 from hcomm import errors  # noqa: E402
 
 
@@ -108,6 +109,17 @@ def _destroyed(rank):
     done = dist.all_reduce(torch.ones(5), async_op=True).get_future().then(lambda _: dist.destroy_process_group())
     done.wait()
     assert not dist.is_initialized()
+
+
+def test_settings_that_differ():
+    values(processes(2, _settings))
+
+
+def _settings(place):
+    hcomm.config.set_precision(["fp32", "bf16"][place.rank])
+    with pytest.raises(dist.DistBackendError, match="hcomm.config differs between the ranks.*bf16"):
+        join(place)
+    hcomm.config.set_precision("fp32")
 
 
 def test_handles_that_are_none():

@@ -96,6 +96,10 @@ impl Drop for Ranks {
 
 fn command(launch: &Launch, job: &Job, rank: Rank) -> Command {
     let mut command = Command::new(&launch.program);
+    let (usual, value) = job.usual();
+    if std::env::var_os(usual).is_none() {
+        command.env(usual, value);
+    }
     command.args(&launch.args).envs(job.variables(rank)).envs(launch.variables.iter().map(|(n, v)| (n, v)));
     let reads = rank == 0 && !io::stdin().is_terminal();
     command.stdin(if reads { Stdio::inherit() } else { Stdio::null() }).process_group(0);

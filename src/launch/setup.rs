@@ -49,6 +49,13 @@ impl Job {
             ("MASTER_PORT", self.torch_port.to_string()),
         ]
     }
+
+    /// A variable that a rank is given where its environment has none of the name: how many threads libraries that read it may use, so that
+    /// the ranks together do not start more than there are processors.
+    pub fn usual(&self) -> (&'static str, String) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        ("OMP_NUM_THREADS", (processors / self.world.max(1)).max(1).to_string())
+    }
 }
 
 /// Random bytes of the system.

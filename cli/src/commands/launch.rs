@@ -21,8 +21,8 @@ pub const COMMAND: Subcommand = Subcommand {
 
 const AFTER_HELP: &str = "\
 Each rank finds its place in HCOMM_RANK, HCOMM_WORLD, HCOMM_LOCAL_RANK, HCOMM_LOCAL_WORLD, HCOMM_ADDRESS and HCOMM_TOKEN, \
-and in RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as under torchrun. Rank 0 reads standard \
-input unless that is a terminal; the others read nothing. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.
+and in RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as under torchrun; OMP_NUM_THREADS is its \
+share of the processors, unless it is set. Rank 0 reads standard input unless that is a terminal; the others read nothing. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.
 
 Exit codes: that of the first rank that failed (128 + N if signal N ended it); 2 a mistake on the command line; 126 the \
 program cannot be started, 127 it is not there; 1 the launcher itself failed.";

@@ -15,6 +15,8 @@ from typing import Any
 import torch.distributed as dist
 
 from .. import _native, _state
+from ..communicator import Communicator
+from ..startup import check_settings
 
 KEY = "hcomm"
 """Where rank 0 leaves its address and the group's token."""
@@ -53,7 +55,9 @@ def connect(
         patience = min(timeout, PATIENCE).total_seconds()
         overrides.setdefault("HCOMM_RENDEZVOUS_DEADLINE", f"{max(patience, 0.001):.3f}s")
     descriptor = None if listener is None else listener.detach()
-    return _state.adopt(_native.Communicator.connect((rank, world), address, token, overrides, descriptor))
+    made = _native.Communicator.connect((rank, world), address, token, overrides, descriptor)
+    check_settings(Communicator(made))
+    return _state.adopt(made)
 
 
 MOST_SECONDS = 30 * 24 * 3600

@@ -153,7 +153,7 @@ class _Translated:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, DeadlineError):
-            raise dist.DistBackendError(f"Timed out waiting, the timeout has passed: {error}") from error
+            raise dist.DistBackendError(f"Timed out waiting (its timeout has passed): {error}") from error
         if isinstance(error, HcommError):
             raise dist.DistBackendError(str(error)) from error
 

@@ -2,13 +2,14 @@
 
 use hcomm::DType;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{Py_buffer, PyBUF_FULL_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use super::{Array, Layout, unknown_dtype};
+use crate::errors;
 
 /// The memory of an object that has the protocol.
 pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
@@ -17,7 +18,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         return Ok(None);
     }
     if object.get_type().name()? == "MaskedArray" {
-        return Err(PyTypeError::new_err("a masked array; expected a plain one, such as its filled(0)"));
+        return Err(errors::array("a masked array; expected a plain one, such as its filled(0)"));
     }
     // The view keeps the memory in place: its owner refuses to resize meanwhile.
     let view = PyMemoryView::from(object).map_err(|cause| without_format(object, cause))?;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use super::{Array, Layout, unknown_dtype};
+use crate::errors;
 
 /// The device type of a processor's memory.
 const CPU: i32 = 1;
@@ -62,7 +63,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     }
     let (kind, _): (i32, i32) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
     if kind != CPU {
-        return Err(PyTypeError::new_err(format!(
+        return Err(errors::array(&format!(
             "memory of DLPack device type {kind}; expected {CPU}, that of the CPU"
         )));
     }

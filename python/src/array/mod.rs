@@ -8,8 +8,9 @@ mod ml_dtypes;
 mod tensor;
 
 use hcomm::DType;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+
+use crate::errors;
 
 pub use layout::Layout;
 
@@ -45,7 +46,7 @@ impl Array {
             }
         }
         let name = object.get_type().fully_qualified_name()?;
-        Err(PyTypeError::new_err(format!(
+        Err(errors::array(&format!(
             "cannot use the memory of a {name}; expected a NumPy array, a torch tensor, or anything with a buffer or DLPack on the CPU"
         )))
     }
@@ -54,5 +55,5 @@ impl Array {
 /// What to say of elements that are none of hcomm's.
 fn unknown_dtype(name: &str) -> PyErr {
     let known = DType::ALL.map(DType::name).join(", ");
-    PyTypeError::new_err(format!("elements of type {name}; expected one of {known}"))
+    errors::array(&format!("elements of type {name}; expected one of {known}"))
 }

@@ -1,7 +1,6 @@
 //! torch tensors: asked for their address by name, which is the quickest way and needs nothing of torch's at build time.
 
 use hcomm::DType;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyObject_TypeCheck, PyTypeObject};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,6 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use super::{Array, Layout, unknown_dtype};
+use crate::errors;
 
 /// What is known of torch once it has been imported.
 struct Torch {
@@ -50,7 +50,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     }
     if !object.getattr(intern!(py, "is_cpu"))?.is_truthy()? {
         let device = object.getattr(intern!(py, "device"))?.str()?;
-        return Err(PyTypeError::new_err(format!("a tensor on device {device}; expected one on the CPU")));
+        return Err(errors::array(&format!("a tensor on device {device}; expected one on the CPU")));
     }
     let type_of = object.getattr(intern!(py, "dtype"))?;
     let place =
@@ -60,7 +60,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         || object.call_method0(intern!(py, "is_conj"))?.is_truthy()?
     {
         let message = "a tensor whose conjugation or negation is still to be done; call resolve_conj() and resolve_neg() first";
-        return Err(PyTypeError::new_err(message));
+        return Err(errors::array(message));
     }
     let start: usize = match object.call_method0(intern!(py, "data_ptr")) {
         Ok(start) => start.extract()?,
@@ -68,7 +68,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     };
     let layout = layout(object, dtype.size_bytes())?;
     if start == 0 && layout.count > 0 {
-        return Err(without_memory(object, PyTypeError::new_err("its data_ptr() is 0"))?);
+        return Err(without_memory(object, errors::array("its data_ptr() is 0"))?);
     }
     // The memory itself, which the tensor may exchange for another meanwhile.
     let keep = object.call_method0(intern!(py, "untyped_storage"))?.unbind();
@@ -79,7 +79,7 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
 fn without_memory(tensor: &Bound<'_, PyAny>, cause: PyErr) -> PyResult<PyErr> {
     let py = tensor.py();
     let layout = tensor.getattr("layout")?.str()?;
-    let error = PyTypeError::new_err(format!(
+    let error = errors::array(&format!(
         "a tensor of layout {layout} without memory of its own; expected a dense one (of a DTensor, its to_local())"
     ));
     error.set_cause(py, Some(cause));
@@ -96,7 +96,7 @@ fn layout(tensor: &Bound<'_, PyAny>, item_bytes: usize) -> PyResult<Layout> {
     let strides: Vec<isize> = tensor.call_method0(intern!(py, "stride"))?.extract()?;
     let strides = strides.into_iter().map(|stride| stride * item_bytes as isize);
     Layout::strided(shape.into_iter().zip(strides), item_bytes)
-        .ok_or_else(|| PyTypeError::new_err("a tensor with more elements than memory can have"))
+        .ok_or_else(|| errors::array("a tensor with more elements than memory can have"))
 }
 
 /// torch, if the program has imported it.
