@@ -35,8 +35,6 @@ def enable_profiling(on: bool = True) -> None:
             _KEPT_LINKS.clear()
         _state.is_profiling = on
         for native in list(_state.live):
-            # What is on already would go on with what it has.
-            native.record_statistics(False)
             native.record_statistics(on)
 
 

@@ -122,6 +122,16 @@ def _settings(place):
     hcomm.config.set_precision("fp32")
 
 
+def test_a_group_that_was_never_configured_ends():
+    values(processes(1, _never_configured))
+
+
+def _never_configured(place):
+    join(place, enable_reconfigure=True)
+    dist.group.WORLD.abort()
+    dist.destroy_process_group()
+
+
 def test_handles_that_are_none():
     grouped(2, _handles)
 

@@ -67,9 +67,9 @@ impl Ledger {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Switches it on, from nothing, or off.
+    /// Switches it on, from nothing whether it was on or not, or off.
     pub fn switch(&self, on: bool) {
-        if on && !self.is_on.swap(true, Ordering::Relaxed) {
+        if on {
             self.rows().clear();
         }
         self.is_on.store(on, Ordering::Relaxed);

@@ -92,17 +92,18 @@ class Member(Operations):
         assert handle is not None, "there is one now"
         members = handle.members(opts.handles)
         self._handle = None
-        if hasattr(self, "_communicator"):
-            self.abort()
+        self.abort()
         with translated:
             self._own_rank, self._own_world, native = handle.connect(opts.uuid, members, timeout)
         self.connect(native)
         return self._ended([])
 
     def abort(self) -> None:
-        with contextlib.suppress(HcommError):
-            self._communicator.abort("the process group was aborted")
-        self._leave()
+        # One that is still to be configured has none.
+        if hasattr(self, "_communicator"):
+            with contextlib.suppress(HcommError):
+                self._communicator.abort("the process group was aborted")
+            self._leave()
 
     def shutdown(self) -> None:
         if self._handle is not None:
