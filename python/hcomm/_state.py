@@ -87,7 +87,7 @@ def _close_all() -> None:
 
 
 def _forget_all() -> None:
-    global default, lock
+    global lock
     _native.after_fork_in_child()
     lock = threading.RLock()
     live.clear()

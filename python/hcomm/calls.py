@@ -381,7 +381,7 @@ _WIRES = _Wires({"fp32": None, "fp16": "f16", "bf16": "bf16"})
 
 
 def wire_of(precision: str) -> str | None:
-    """The engine's name of a precision; None for that of the data itself. Raises `ValueError` for a name that is none."""
+    """The engine's name of a precision; None for that of the data itself. Raises `SettingError` for a name that is none."""
     return _WIRES[precision]
 
 

@@ -41,7 +41,7 @@ def set_precision(precision: str) -> None:
     float32 within every step and rounded once as they are sent; every rank gets the same bits. fp16 holds values up to 65504 and turns larger ones
     into infinity; bf16 holds the range of float32 with 8 bits of it.
 
-    Raises `ValueError` for another name.
+    Raises `SettingError` for another name.
     """
     wire = wire_of(precision)
     with _state.lock:
