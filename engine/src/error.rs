@@ -60,12 +60,6 @@ pub enum Refused {
         /// Ranks there are.
         world: usize,
     },
-    /// A message to the own rank.
-    #[error("rank {0} cannot send to or receive from itself")]
-    SelfMessage(Rank),
-    /// A receive from any rank where there is no other.
-    #[error("rank {0} has nobody to receive from; the world has 1 rank")]
-    NobodyElse(Rank),
     /// A plan that was compiled for another rank or world.
     #[error("the plan is rank {plan_rank}'s of {plan_world}, submitted on rank {rank} of {world}")]
     ForeignPlan {
@@ -244,6 +238,20 @@ pub enum Failure {
         bytes: u64,
         /// Bytes there are.
         room: u64,
+    },
+    /// A message's elements are of another type than its receive takes. A fault of the program.
+    #[error("rank {from} sent {sent} with tag {tag}, but rank {to} receives it as {received}")]
+    MessageType {
+        /// The sender.
+        from: Rank,
+        /// The receiver.
+        to: Rank,
+        /// The message's tag.
+        tag: u32,
+        /// The type sent.
+        sent: DType,
+        /// The type that the receive takes.
+        received: DType,
     },
     /// A shared buffer is in use by another operation that this one does not come `after`.
     #[error("{call} started while another operation uses the same buffer; order them with `after`")]

@@ -198,6 +198,19 @@ class MessageSizeError(OperationError):
     room: int
 
 
+class MessageTypeError(OperationError):
+    """A message's elements are of another type than its receive takes."""
+
+    rank: int
+    """The sender."""
+    receiver: int
+    tag: int
+    sent: str
+    """The name of the type sent."""
+    received: str
+    """The name of the type that the receive takes."""
+
+
 class BufferBusyError(OperationError):
     """Another operation uses the same buffer."""
 

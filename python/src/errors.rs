@@ -174,6 +174,13 @@ fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 set(facts, "bytes", bytes)?;
                 set(facts, "room", room)
             }
+            Failure::MessageType { from, to, tag, sent, received } => {
+                set(facts, "rank", from)?;
+                set(facts, "receiver", to)?;
+                set(facts, "tag", tag)?;
+                set(facts, "sent", sent.to_string())?;
+                set(facts, "received", received.to_string())
+            }
             Failure::BufferBusy { call } => set(facts, "call", call),
             Failure::Predecessor { call, cause } => {
                 set(facts, "call", call)?;
@@ -196,6 +203,7 @@ fn class_of(failure: &Failure) -> &'static str {
         Failure::Deadline { .. } => "DeadlineError",
         Failure::Aborted { .. } => "AbortedError",
         Failure::MessageSize { .. } => "MessageSizeError",
+        Failure::MessageType { .. } => "MessageTypeError",
         Failure::BufferBusy { .. } => "BufferBusyError",
         Failure::Predecessor { .. } => "PredecessorError",
         Failure::Refused { .. } => "RefusedError",

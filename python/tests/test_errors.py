@@ -276,6 +276,21 @@ def _message_size(comm):
     comm.barrier()
 
 
+def test_message_type():
+    ranks(2, _message_type)
+
+
+def _message_type(comm):
+    if comm.rank == 0:
+        comm.send(np.array([2, 255], "u1"), 1, 3)
+    else:
+        output = np.array([True, False])
+        error = raised(comm.recv, output, 0, 3)
+        check(error, errors.MessageTypeError, "u8", rank=0, receiver=1, tag=3, sent="u8", received="bool")
+        assert list(output) == [True, False]
+    comm.barrier()
+
+
 def test_abort():
     ranks(2, _abort)
 

@@ -1,5 +1,5 @@
-//! Tagged messages between two ranks. Messages of one (pair, direction, tag) arrive in order; they take no part in the order of
-//! the collectives.
+//! Tagged messages between two ranks, which may be the same. Messages of one (pair, direction, tag) arrive in order; they take no part in the
+//! order of the collectives. A message's elements have one type at both ends.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ use crate::statistics::Subject;
 use crate::work::{Pending, Work};
 
 impl Communicator {
-    /// Sends `buffer` to rank `to`; returns when it may be overwritten. A message that fits a slot is on its way at once: what
-    /// becomes of it only the receiver learns. A longer one waits for its receive.
+    /// Sends `buffer` to rank `to`; returns when it may be overwritten. A message that fits a slot is on its way at once while the receiver
+    /// keeps less than 4 MiB of this rank's messages that it has not received yet, 64 bytes counted for each beside its own: what becomes of it only the receiver learns.
+    /// Others wait for their receive, and do not keep messages of other tags waiting.
     ///
     /// # Errors
-    /// Where the rank does not exist or is lost, or its receive is too small for a longer message.
+    /// Where the rank does not exist or is lost; for a message that waits, where its receive is too small or of another type.
     pub fn send<T: Element>(&self, buffer: &[T], to: Rank, tag: u32) -> Result<(), Error> {
         let mut pending = self.post_send(InputOnly(Borrowed::from_ref(buffer)), to, tag);
         pending.wait().map(drop).map_err(|failed| failed.error)
@@ -30,7 +31,8 @@ impl Communicator {
     /// Receives a message from rank `from` into the start of `buffer`; returns its elements.
     ///
     /// # Errors
-    /// Where the rank does not exist or is lost, or the message is longer than the buffer, which is then untouched.
+    /// Where the rank does not exist or is lost, or the message is longer than the buffer or of another type: the buffer is then untouched,
+    /// and the message is gone.
     pub fn recv<T: Element>(&self, buffer: &mut [T], from: Rank, tag: u32) -> Result<usize, Error> {
         let mut pending = self.post_recv(OutputOnly(Borrowed::from_mut(buffer)), from, tag);
         let operation = pending.operation().cloned();
@@ -43,8 +45,8 @@ impl Communicator {
     /// posted, and each rank's messages come in order.
     ///
     /// # Errors
-    /// Where the message is longer than the buffer, which is then untouched; where there is no other rank; where all are gone,
-    /// or the deadline passes: it says which ranks could have sent.
+    /// Where the message is longer than the buffer, or of another type: the buffer is then untouched. Where all other ranks are gone, or
+    /// the deadline passes: it says which ranks could have sent.
     pub fn recv_any<T: Element>(&self, buffer: &mut [T], tag: u32) -> Result<(Rank, usize), Error> {
         let mut pending = self.post_recv_any(OutputOnly(Borrowed::from_mut(buffer)), tag);
         let operation = pending.operation().cloned();
@@ -100,21 +102,13 @@ impl Communicator {
     }
 
     fn post_recv_any<B: Buffers>(&self, buffers: B, tag: u32) -> Pending<B> {
-        let rank = self.rank();
-        match self.world() {
-            1 => Pending::refused(Refused::NobodyElse(rank), buffers),
-            _ => self.post(buffers, rank, tag, Side::Receive, Intake::ReceiveAny),
-        }
+        self.post(buffers, self.rank(), tag, Side::Receive, Intake::ReceiveAny)
     }
 
-    /// Why no message passes between this rank and that one.
+    /// Why no message passes between this rank and that one. One to itself does.
     fn refuse_peer(&self, peer: Rank) -> Option<Refused> {
-        let (rank, world) = (self.rank(), self.world());
-        match peer {
-            peer if peer >= world => Some(Refused::Rank { rank: peer, world }),
-            peer if peer == rank => Some(Refused::SelfMessage(rank)),
-            _ => None,
-        }
+        let world = self.world();
+        (peer >= world).then_some(Refused::Rank { rank: peer, world })
     }
 
     fn post<B: Buffers>(
@@ -137,7 +131,7 @@ impl Communicator {
         let measure = domain.ledger.measure(|| side.subject(dtype, span));
         let operation = self.options.operation().landing(rank, landing).measured(measure);
         let operation = Arc::new(operation);
-        domain.submit(intake(Posted { peer, tag, span, operation: operation.clone() }));
+        domain.submit(intake(Posted { peer, tag, span, dtype, operation: operation.clone() }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)
     }
 }

@@ -117,8 +117,8 @@ impl Core {
         let world = endpoint.wires.len();
         Core {
             endpoint,
+            p2p: PointToPoint::new(peers.rank(), world),
             peers,
-            p2p: PointToPoint::new(world),
             recorder,
             ledger: Arc::new(Ledger::new(world)),
             limits,

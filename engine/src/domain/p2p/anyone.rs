@@ -91,6 +91,9 @@ impl Anyone {
 
 /// The ranks that could still send, in words.
 fn left(peers: &Peers, world: usize) -> String {
+    if world == 1 {
+        return "this rank's own sends, as there is no other rank".to_owned();
+    }
     let left: Vec<Rank> = (0..world).filter(|rank| *rank != peers.rank() && !peers.is_gone(*rank)).collect();
     if left.is_empty() {
         return "the ranks, all of which are gone".to_owned();

@@ -4,81 +4,100 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use hcomm_ops::{Rank, RawSpan};
+use hcomm_ops::{Rank, RawSpan, StableBuffer};
 use hcomm_transports::{AnyWire, Arrival, Room, Wire};
+use rustc_hash::FxHashMap;
 
 use super::anyone::Anyone;
+use super::budget::{BUDGET, MESSAGE_COST, Returns};
 use super::header::{HEADER_BYTES, Header, Kind, key};
-use super::{PORT, Posted, Receive};
+use super::matching::Matching;
+use super::outgoing::{Outgoing, Send, Way};
+use super::{Message, PORT, Posted, Receive};
 use crate::domain::peers::Peers;
 use crate::error::Failure;
 
-/// What may wait unmatched, per peer; beyond it the peer's sends wait.
-const MAX_EARLY_BYTES: usize = 4 << 20;
-
 /// All between this rank and one peer.
 pub(super) struct Line {
+    rank: Rank,
     peer: Rank,
-    sends: VecDeque<Send>,
-    receives: Vec<Receive>,
-    early: VecDeque<Early>,
-    early_bytes: usize,
+    matching: Matching<Early>,
+    /// Bytes that `matching` keeps, as the budget counts them.
+    kept: u64,
+    returns: Returns,
+    /// Receives whose messages are coming, by the id of the announcement.
+    streams: FxHashMap<u32, Stream>,
+    outgoing: Outgoing,
     /// Whether the port was left with messages on it that are to be taken at once, when other peers have had their turn.
     is_cut: bool,
     replies: VecDeque<Header>,
     sent: u32,
     seen: u32,
-    next_id: u32,
 }
 
-struct Send {
-    posted: Posted,
-    state: Sending,
-    since: Option<Instant>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sending {
-    New,
-    Announced { id: u32 },
-    Streaming { id: u32, offset: usize },
-}
-
+/// A message that came before its receive; of an announced one, only that.
 struct Early {
     header: Header,
     payload: Vec<u8>,
 }
 
+/// A receive whose message is coming.
+struct Stream {
+    receive: Receive,
+    /// Bytes that have come, and all of them.
+    offset: usize,
+    total: usize,
+}
+
+/// No peer that keeps to its budget makes a rank keep more than this: one that does not is not listened to until receives are posted.
+const MAX_KEPT: u64 = 2 * BUDGET as u64;
+
 impl Line {
-    pub fn new(peer: Rank) -> Self {
+    pub fn new(rank: Rank, peer: Rank) -> Self {
         Line {
+            rank,
             peer,
-            sends: VecDeque::new(),
-            receives: Vec::new(),
-            early: VecDeque::new(),
-            early_bytes: 0,
+            matching: Matching::new(peer),
+            kept: 0,
+            returns: Returns::default(),
+            streams: FxHashMap::default(),
+            outgoing: Outgoing::default(),
             is_cut: false,
             replies: VecDeque::new(),
             sent: 0,
             seen: 0,
-            next_id: 0,
         }
     }
 
     /// Whether nothing is posted.
     pub fn is_idle(&self) -> bool {
-        self.sends.is_empty() && self.receives.is_empty() && self.replies.is_empty()
+        self.outgoing.is_empty()
+            && self.matching.has_no_receives()
+            && self.streams.is_empty()
+            && self.replies.is_empty()
     }
 
     pub fn send(&mut self, posted: Posted) {
-        self.sends.push_back(Send { posted, state: Sending::New, since: None });
+        self.outgoing.post(posted);
     }
 
     /// A receive from this peer. What came early is given to it.
-    pub fn receive(&mut self, receive: Receive, anyone: &mut Anyone) {
-        let tag = receive.posted.tag;
-        self.receives.push(receive);
-        self.match_early(tag, anyone);
+    pub fn receive(&mut self, receive: Receive) {
+        let Some(Early { header, mut payload }) = self.matching.take_early(receive.posted.tag) else {
+            return self.matching.post(receive);
+        };
+        match header.kind {
+            Kind::Eager => {
+                self.kept -= cost(&payload);
+                self.give(receive, header, payload.span());
+            }
+            _ => self.answer(receive, header),
+        }
+    }
+
+    /// Whether a message of this tag came before its receive.
+    pub fn has_early(&self, tag: u32) -> bool {
+        self.matching.has_early(tag)
     }
 
     /// Moves what can move. Returns whether anything did.
@@ -90,7 +109,7 @@ impl Line {
     fn drain(&mut self, wire: &mut AnyWire, anyone: &mut Anyone) -> bool {
         let mut any = false;
         self.is_cut = false;
-        while self.early_bytes < MAX_EARLY_BYTES {
+        while self.kept <= MAX_KEPT {
             let key = key(self.seen);
             let message = match wire.poll(key, HEADER_BYTES) {
                 Arrival::Here(span) => span,
@@ -120,182 +139,175 @@ impl Line {
         let Some(head) = message.checked_slice(0, HEADER_BYTES) else { return };
         let Some(header) = Header::decode(&head.to_vec()) else { return };
         let payload = message.slice(HEADER_BYTES, message.len() - HEADER_BYTES);
+        self.outgoing.budget.handle_returned(header.returned);
         match header.kind {
-            Kind::Eager if self.take_eager(header, payload, anyone) => {}
-            Kind::Announce if self.take_announce(header, anyone) => {}
-            Kind::Eager | Kind::Announce => {
-                self.early_bytes += payload.len();
-                self.early.push_back(Early { header, payload: payload.to_vec() });
-            }
-            Kind::Grant => self.granted(header.id),
+            Kind::Eager | Kind::Announce => match self.matching.take_receive(header.tag, anyone) {
+                Some(receive) if header.kind == Kind::Eager => self.give(receive, header, payload),
+                Some(receive) => self.answer(receive, header),
+                None => self.keep(header, payload),
+            },
+            Kind::Grant => self.outgoing.handle_granted(header.id),
             Kind::Refuse => self.refused(header),
             Kind::Data => self.take_data(header.id, payload),
+            Kind::Credit => {}
         }
     }
 
-    /// The first unmatched receive of a tag, of those posted for this peer or for any. It is among `receives` then.
-    fn matching(&mut self, tag: u32, anyone: &mut Anyone) -> Option<usize> {
-        let own = self.receives.iter().position(|r| r.stream.is_none() && r.posted.tag == tag);
-        let before = own.map(|at| self.receives[at].order);
-        let Some(receive) = anyone.give(tag, before, self.peer) else { return own };
-        self.receives.push(receive);
-        Some(self.receives.len() - 1)
-    }
-
-    fn take_eager(&mut self, header: Header, payload: RawSpan, anyone: &mut Anyone) -> bool {
-        let Some(at) = self.matching(header.tag, anyone) else { return false };
-        let posted = self.receives.remove(at).posted;
-        posted.deliver(header.total, payload);
-        true
-    }
-
-    fn take_announce(&mut self, header: Header, anyone: &mut Anyone) -> bool {
-        let Some(at) = self.matching(header.tag, anyone) else { return false };
-        let receive = &mut self.receives[at];
-        let fits = header.total <= receive.posted.span.len() as u64;
-        let kind = if fits { Kind::Grant } else { Kind::Refuse };
-        let room = receive.posted.span.len() as u64;
-        self.replies.push_back(Header { kind, tag: header.tag, total: room, id: header.id });
-        if fits {
-            receive.stream = Some((header.id, 0, header.total as usize));
-        } else {
-            let posted = self.receives.remove(at).posted;
-            posted.too_small(header.total);
+    fn keep(&mut self, header: Header, payload: RawSpan) {
+        let payload = payload.to_vec();
+        if header.kind == Kind::Eager {
+            self.kept += cost(&payload);
         }
-        true
+        self.matching.keep(header.tag, Early { header, payload });
     }
 
-    /// Gives the first early message of a tag to the receive that has just been posted, which no other is waiting for.
-    pub fn match_early(&mut self, tag: u32, anyone: &mut Anyone) {
-        let Some(at) = self.early_of(tag) else { return };
-        let Some(Early { header, mut payload }) = self.early.remove(at) else { return };
-        self.early_bytes -= payload.len();
-        match header.kind {
-            Kind::Eager => self.take_eager(header, hcomm_ops::StableBuffer::span(&mut payload), anyone),
-            _ => self.take_announce(header, anyone),
-        };
+    /// Gives a message that came all at once to its receive.
+    fn give(&mut self, receive: Receive, header: Header, payload: RawSpan) {
+        self.returns.take(payload.len());
+        let message = self.message(&header);
+        receive.posted.deliver(message, payload);
     }
 
-    /// The place of the first message of a tag that came early.
-    pub fn early_of(&self, tag: u32) -> Option<usize> {
-        self.early.iter().position(|early| early.header.tag == tag)
-    }
-
-    fn granted(&mut self, id: u32) {
-        if let Some(send) = self.sends.iter_mut().find(|s| s.state == Sending::Announced { id }) {
-            send.state = Sending::Streaming { id, offset: 0 };
+    /// Answers an announcement for its receive.
+    fn answer(&mut self, receive: Receive, header: Header) {
+        let (posted, total) = (&receive.posted, header.total);
+        let outcome = posted.takes(self.message(&header));
+        let kind = if outcome.is_ok() { Kind::Grant } else { Kind::Refuse };
+        let room = posted.span.len() as u64;
+        self.replies.push_back(Header { kind, dtype: posted.dtype, total: room, ..header });
+        match outcome {
+            Ok(()) => {
+                self.streams.insert(header.id, Stream { receive, offset: 0, total: total as usize });
+            }
+            Err(failure) => receive.posted.operation.complete(Err(failure)),
         }
+    }
+
+    /// A message of the peer's, for this rank.
+    fn message(&self, header: &Header) -> Message {
+        Message { from: self.peer, to: self.rank, tag: header.tag, dtype: header.dtype, bytes: header.total }
     }
 
     fn refused(&mut self, header: Header) {
-        let refused = |s: &Send| s.state == Sending::Announced { id: header.id };
-        if let Some(send) = self.sends.iter().position(refused).and_then(|at| self.sends.remove(at)) {
-            let posted = send.posted;
-            let bytes = posted.span.len() as u64;
-            let failure =
-                Failure::MessageSize { rank: posted.peer, tag: posted.tag, bytes, room: header.total };
-            posted.operation.complete(Err(failure));
-        }
+        let Some(Send { posted, .. }) = self.outgoing.take_announced(header.id) else { return };
+        let message = Message {
+            from: self.rank,
+            to: self.peer,
+            tag: posted.tag,
+            dtype: posted.dtype,
+            bytes: posted.span.len() as u64,
+        };
+        let failure = message.fault(header.dtype, header.total);
+        posted.operation.complete(failure.map_or(Ok(()), Err));
     }
 
     fn take_data(&mut self, id: u32, payload: RawSpan) {
-        let Some(at) = self.receives.iter().position(|r| r.stream.is_some_and(|(s, ..)| s == id)) else {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(room) = stream.receive.posted.span.checked_slice(stream.offset, payload.len()) else {
             return;
         };
-        let receive = &mut self.receives[at];
-        let Some((_, offset, total)) = &mut receive.stream else { return };
-        let Some(room) = receive.posted.span.checked_slice(*offset, payload.len()) else { return };
         room.copy_from(payload);
-        *offset += payload.len();
-        if *offset >= *total {
-            let total = *total as u64;
-            self.receives.remove(at).posted.ended(total);
+        stream.offset += payload.len();
+        if stream.offset >= stream.total
+            && let Some(Stream { receive, total, .. }) = self.streams.remove(&id)
+        {
+            receive.posted.ended(self.peer, total as u64);
         }
     }
 
+    /// Sends what the peer waits for.
     fn reply(&mut self, wire: &mut AnyWire) -> bool {
         let mut any = false;
         while let Some(header) = self.replies.front().copied() {
             if !self.transmit(wire, header, RawSpan::empty()) {
-                break;
+                return any;
             }
             self.replies.pop_front();
             any = true;
         }
-        any
+        any | (self.returns.is_due() && self.transmit(wire, Header::credit(), RawSpan::empty()))
     }
 
-    /// Sends what may be sent: new messages in order, and parts of the granted ones.
+    /// Sends what may be sent: begins messages, and sends parts of those that stream, in turn, until the port is full.
     fn push(&mut self, wire: &mut AnyWire) -> bool {
-        let room = wire.config().slot_bytes - HEADER_BYTES;
-        let mut any = false;
-        let mut at = 0;
-        while at < self.sends.len() {
-            match self.push_one(at, room, wire) {
-                Pushed::Nothing => at += 1,
-                Pushed::Some => any = true,
-                Pushed::Ended => {
-                    let send = self.sends.remove(at).expect("the index was just in range");
-                    send.posted.operation.complete(Ok(()));
-                    any = true;
-                }
-                Pushed::Full => break,
-            }
+        if self.outgoing.is_empty() {
+            return false;
         }
-        any
+        let before = self.sent;
+        while self.begin_messages(wire) && self.send_parts(wire) {}
+        self.sent != before
     }
 
-    fn push_one(&mut self, at: usize, room: usize, wire: &mut AnyWire) -> Pushed {
-        let Send { posted, state, .. } = &self.sends[at];
-        let (tag, span, total) = (posted.tag, posted.span, posted.span.len() as u64);
-        match *state {
-            Sending::New if span.len() <= room => {
-                let header = Header { kind: Kind::Eager, tag, total, id: 0 };
-                if self.transmit(wire, header, span) { Pushed::Ended } else { Pushed::Full }
+    /// Begins all messages that may be begun. Returns whether the port has room still.
+    fn begin_messages(&mut self, wire: &mut AnyWire) -> bool {
+        let room = wire.config().slot_bytes - HEADER_BYTES;
+        while let Some((way, send)) = self.outgoing.next(room) {
+            let Posted { tag, span, dtype, .. } = send.posted;
+            let (kind, id, payload) = match way {
+                Way::Eager => (Kind::Eager, 0, span),
+                Way::Announce(id) => (Kind::Announce, id, RawSpan::empty()),
+            };
+            let header = Header { kind, dtype, tag, total: span.len() as u64, id, returned: 0 };
+            if !self.transmit(wire, header, payload) {
+                self.outgoing.put_back(send);
+                return false;
             }
-            Sending::New => {
-                let id = self.next_id;
-                if !self.transmit(wire, Header { kind: Kind::Announce, tag, total, id }, RawSpan::empty()) {
-                    return Pushed::Full;
+            match way {
+                Way::Eager => {
+                    self.outgoing.budget.spend(span.len());
+                    send.posted.operation.complete(Ok(()));
                 }
-                self.next_id = id.wrapping_add(1);
-                self.sends[at].state = Sending::Announced { id };
-                Pushed::Some
-            }
-            Sending::Announced { .. } => Pushed::Nothing,
-            Sending::Streaming { id, offset } => {
-                let part = span.slice(offset, room.min(span.len() - offset));
-                if !self.transmit(wire, Header { kind: Kind::Data, tag, total, id }, part) {
-                    return Pushed::Full;
-                }
-                let offset = offset + part.len();
-                self.sends[at].state = Sending::Streaming { id, offset };
-                if offset == span.len() { Pushed::Ended } else { Pushed::Some }
+                Way::Announce(id) => self.outgoing.note_announced(id, send),
             }
         }
+        true
+    }
+
+    /// Sends a part of each message that streams. Returns whether any did and the port has room still.
+    fn send_parts(&mut self, wire: &mut AnyWire) -> bool {
+        let room = wire.config().slot_bytes - HEADER_BYTES;
+        let streams = self.outgoing.streams();
+        for _ in 0..streams {
+            let Some((id, send)) = self.outgoing.streaming() else { break };
+            let Posted { tag, span, dtype, .. } = send.posted;
+            let part = span.slice(send.offset, room.min(span.len() - send.offset));
+            let header =
+                Header { kind: Kind::Data, dtype, tag, total: span.len() as u64, id: *id, returned: 0 };
+            if !self.transmit(wire, header, part) {
+                return false;
+            }
+            if let Some((_, send)) = self.outgoing.streaming() {
+                send.offset += part.len();
+            }
+            if let Some(send) = self.outgoing.turn() {
+                send.posted.operation.complete(Ok(()));
+            }
+        }
+        streams > 0
     }
 
     fn transmit(&mut self, wire: &mut AnyWire, header: Header, payload: RawSpan) -> bool {
         let (key, bytes) = (key(self.sent), HEADER_BYTES + payload.len());
         let Room::Slot(slot) = wire.reserve(key, bytes) else { return false };
-        slot.write(&header.encode());
+        slot.write(&Header { returned: self.returns.taken(), ..header }.encode());
         slot.slice(HEADER_BYTES, payload.len()).copy_from(payload);
         wire.commit(key, bytes);
+        self.returns.note_said();
         self.sent = self.sent.wrapping_add(1);
         true
     }
 
     /// Fails what waits for a peer that is gone, and forgets what it announced and cannot send any more.
     pub fn blame(&mut self, wire: &AnyWire, peers: &Peers) -> bool {
-        let is_announced = self.early.iter().any(Early::is_announced);
-        if self.sends.is_empty() && self.receives.is_empty() && !is_announced {
+        if self.is_idle() && self.matching.has_nothing_early() {
             return false;
         }
         let call = format!("a message with rank {}", self.peer);
         let Some(failure) = self.gone(wire, peers, &call) else { return false };
-        self.early.retain(|early| !early.is_announced());
+        let is_idle = self.is_idle();
+        self.matching.retain_early(|early| early.header.kind != Kind::Announce);
         self.fail_all(&failure);
-        true
+        !is_idle
     }
 
     /// Why nothing more can come from the peer, if so.
@@ -305,35 +317,23 @@ impl Line {
     }
 
     pub fn fail_all(&mut self, failure: &Failure) {
-        let sends = self.sends.drain(..).map(|s| s.posted);
-        for posted in sends.chain(self.receives.drain(..).map(|r| r.posted)) {
-            posted.operation.complete(Err(failure.clone()));
+        self.outgoing.fail_all(failure);
+        self.matching.fail_all(failure);
+        self.replies.clear();
+        for (_, stream) in self.streams.drain() {
+            stream.receive.posted.operation.complete(Err(failure.clone()));
         }
     }
 
     pub fn check_time(&mut self, now: Instant, default: Duration) {
         let peer = self.peer;
-        let in_time = |posted: &Posted, since: &mut Option<Instant>, what: &str| {
-            posted.is_in_time(since, now, default, || {
-                let call = format!("{what} rank {peer} with tag {}", posted.tag);
-                (call, format!("waiting for rank {peer}"))
-            })
-        };
-        self.sends.retain_mut(|s| in_time(&s.posted, &mut s.since, "a send to"));
-        self.receives.retain_mut(|r| in_time(&r.posted, &mut r.since, "a receive from"));
+        self.outgoing.check_time(now, default);
+        self.matching.check_time(now, default);
+        self.streams.retain(|_, stream| stream.receive.is_in_time(peer, now, default));
     }
 }
 
-impl Early {
-    fn is_announced(&self) -> bool {
-        self.header.kind == Kind::Announce
-    }
-}
-
-/// What one attempt at a send came to.
-enum Pushed {
-    Nothing,
-    Some,
-    Ended,
-    Full,
+/// What keeping a message takes of its sender's budget.
+fn cost(payload: &[u8]) -> u64 {
+    u64::from(MESSAGE_COST) + payload.len() as u64
 }
