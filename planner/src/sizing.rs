@@ -1,6 +1,8 @@
 //! [`Sizing`]: how many bytes the chunks of a plan have in a call whose counts are known. Drawings show them, and the timeline is
 //! computed from them.
 
+use std::ops::Range;
+
 use crate::algorithm::Call;
 use crate::choose::Choice;
 use crate::compile::{PlanError, candidate};
@@ -128,8 +130,13 @@ impl Load {
 
     /// Bytes of one tile of all its chunks.
     pub fn tile_bytes(&self, tile: u64) -> u64 {
-        let before = tile.saturating_mul(self.tile_elements);
-        let left = |elements: u64| elements.saturating_sub(before).min(self.tile_elements);
+        self.bytes_of(tile..tile.saturating_add(1))
+    }
+
+    /// Bytes of some tiles of all its chunks.
+    pub fn bytes_of(&self, tiles: Range<u64>) -> u64 {
+        let [from, to] = [tiles.start, tiles.end].map(|tile| tile.saturating_mul(self.tile_elements));
+        let left = |elements: u64| elements.min(to).saturating_sub(from);
         let elements = self.alike.iter().map(|(elements, chunks)| left(*elements).saturating_mul(*chunks));
         elements.fold(0, u64::saturating_add).saturating_mul(self.element_bytes)
     }

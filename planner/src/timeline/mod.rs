@@ -33,10 +33,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A plan of more than [`MOST_RUNS`] runs (nodes times tiles) is followed for its first tiles only. The middle half of those
-//! says how long each further tile takes ([`Timeline::total_ns`]).
+//! A plan of more than [`MOST_RUNS`] runs (nodes times tiles) is followed for its first tiles only, and for half as many: what the
+//! second half added is what each further tile takes, but never less than it keeps the busiest processor or way busy
+//! ([`Timeline::total_ns`]).
 
 mod error;
+mod load;
 mod measured;
 mod path;
 mod price;
@@ -57,7 +59,8 @@ use crate::plan::Plan;
 use crate::sizing::Sizing;
 use crate::topology::Topology;
 use crate::verify;
-use price::Prices;
+use crate::verify::joined::Joined;
+use price::{Job, Prices};
 use simulate::Simulation;
 
 /// Most runs (nodes times tiles) that are followed one by one.
@@ -101,18 +104,40 @@ pub fn predict(
     }
     let prices = Prices::new(&model.costs, topology)?;
     let jobs = prices.jobs(&joined, sizing)?;
+    follow(&Followed { joined: &joined, jobs: &jobs, prices, model }, MOST_RUNS)
+}
+
+/// What is followed.
+struct Followed<'a> {
+    joined: &'a Joined<'a>,
+    jobs: &'a [Job],
+    prices: Prices<'a>,
+    model: &'a Model,
+}
+
+/// Follows as many tiles as `most_runs` allow, and adds the others.
+fn follow(followed: &Followed<'_>, most_runs: usize) -> Result<Timeline, TimelineError> {
+    let Followed { joined, jobs, prices, model } = *followed;
     let trips = jobs.iter().map(|job| job.trips).max().unwrap_or(1);
-    let follow = |tiles| Simulation::new(&joined, &jobs, tiles, prices, model).run(trips);
-    let timeline = follow(tiles_followed(jobs.len(), trips)?)?;
-    let one = if timeline.tiles == 1 { timeline.path.clone() } else { follow(1)?.path };
-    Ok(Timeline { tile_path: one, ..timeline })
+    let follow = |tiles| Simulation::new(joined, jobs, tiles, prices, model).run(trips);
+    let timeline = follow(tiles_followed(jobs.len(), trips, most_runs)?)?;
+    let tile_path = if timeline.tiles == 1 { timeline.path.clone() } else { follow(1)?.path };
+    let left = trips - timeline.tiles as u64;
+    let mut total_ns = timeline.total_ns;
+    if left > 0 {
+        let half = timeline.tiles / 2;
+        let tile_ns = (total_ns - follow(half)?.total_ns) / (timeline.tiles - half) as f64;
+        let busy_ns = load::busiest_ns(followed, timeline.tiles as u64..trips);
+        total_ns += (tile_ns * left as f64).max(busy_ns);
+    }
+    Ok(Timeline { tile_path, total_ns, ..timeline })
 }
 
 /// As many of `trips` tiles as there is room for.
-fn tiles_followed(nodes: usize, trips: u64) -> Result<usize, TimelineError> {
-    let room = (MOST_RUNS / nodes.max(1)) as u64;
+fn tiles_followed(nodes: usize, trips: u64, most_runs: usize) -> Result<usize, TimelineError> {
+    let room = (most_runs / nodes.max(1)) as u64;
     if room < trips.min(LEAST_TILES) {
-        return Err(TimelineError::TooMany { nodes, most: MOST_RUNS / trips.min(LEAST_TILES) as usize });
+        return Err(TimelineError::TooMany { nodes, most: most_runs / trips.min(LEAST_TILES) as usize });
     }
     Ok(room.min(trips) as usize)
 }

@@ -7,6 +7,7 @@ use crate::sizing::{Load, Sizing};
 use crate::topology::{LinkClass, Topology};
 use crate::verify::joined::Joined;
 use hcomm_ops::Rank;
+use std::ops::Range;
 
 /// The costs, and who is near whom.
 #[derive(Clone, Copy)]
@@ -28,6 +29,17 @@ impl Job {
     /// Bytes of each of its sources and sinks in a tile.
     pub fn bytes(&self, tile: usize) -> u64 {
         self.load.tile_bytes(tile as u64)
+    }
+
+    /// Bytes of each of its sources and sinks in some tiles.
+    pub fn bytes_of(&self, tiles: Range<u64>) -> u64 {
+        self.load.bytes_of(tiles)
+    }
+
+    /// How long it takes for some tiles, one after the other.
+    pub fn duration_of_ns(&self, tiles: Range<u64>) -> f64 {
+        let trips = tiles.end.min(self.trips).saturating_sub(tiles.start);
+        self.fixed_ns * trips as f64 + self.byte_ns * self.bytes_of(tiles) as f64
     }
 
     /// How long it takes for a tile.

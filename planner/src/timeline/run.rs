@@ -61,7 +61,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// How long the call takes, in nanoseconds. Where not all tiles were followed, the end of those that were, and for each of the
-    /// others the mean time from tile to tile in their middle half.
+    /// others what a tile of the second half of those added; all the others take at least as long as what they keep busiest.
     pub fn total_ns(&self) -> f64 {
         self.total_ns
     }

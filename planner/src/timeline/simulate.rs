@@ -65,7 +65,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Runs to the end; `trips` are the tiles of the whole call.
+    /// Runs to the end of the tiles followed; `trips` are the tiles of the whole call.
     pub fn run(mut self, trips: u64) -> Result<Timeline, TimelineError> {
         self.look_at_woken(0.0);
         while let Some(Reverse((Ns(now), event))) = self.events.pop() {
@@ -170,20 +170,8 @@ impl<'a> Simulation<'a> {
     fn timeline(self, trips: u64) -> Timeline {
         let base = self.joined.base.iter().copied().chain([self.jobs.len()]).collect();
         let path = critical_path(self.joined, &self.runs, self.tiles);
-        let followed = path.last().map_or(0.0, |step| step.run.to_ns);
-        let left = trips.saturating_sub(self.tiles as u64);
-        let total_ns = if left > 0 { followed + self.ns_per_tile() * left as f64 } else { followed };
+        let total_ns = path.last().map_or(0.0, |step| step.run.to_ns);
         let times = self.runs.iter().map(|run| (run.from, run.to)).collect();
         Timeline { base, times, tiles: self.tiles, trips, total_ns, path, tile_path: Vec::new() }
-    }
-
-    /// The mean time from the end of a tile to that of the next, away from the start and the end, where fewer lanes are busy.
-    fn ns_per_tile(&self) -> f64 {
-        let end_of = |tile: usize| {
-            let runs = self.runs.iter().skip(tile).step_by(self.tiles);
-            runs.map(|run| run.to).fold(0.0, f64::max)
-        };
-        let (first, last) = (self.tiles / 4, self.tiles * 3 / 4);
-        (end_of(last) - end_of(first)) / (last - first).max(1) as f64
     }
 }

@@ -1,12 +1,10 @@
 //! Small plans computed by hand, and what holds for every algorithm and world.
 
-use super::simulate::Simulation;
 use super::*;
 use crate::algorithm::ALGORITHMS;
 use crate::choose::LinkCost;
 use crate::plan::LaneKind;
 use crate::request::Counts;
-use crate::verify::joined::Joined;
 use crate::{Choice, Collective, Request, compile_all};
 use hcomm_ops::{DType, ReduceOp};
 
@@ -122,19 +120,65 @@ fn short_chunks_skip_tiles() {
     check(&compiled(&gather, &Topology::single_host(3)), &timeline, &Topology::single_host(3));
 }
 
+/// Follows at most so many runs.
+fn followed(sizing: &Sizing, plans: &[Plan], topology: &Topology, most_runs: usize) -> Timeline {
+    let joined = verify::join(plans).expect("sound slices");
+    let prices = Prices::new(&ROUND, topology).expect("sound costs");
+    let jobs = prices.jobs(&joined, sizing).expect("known counts");
+    let model = Model::new(ROUND);
+    follow(&Followed { joined: &joined, jobs: &jobs, prices, model: &model }, most_runs).expect("no deadlock")
+}
+
+/// What is left out is added at the rate of what was followed.
 #[test]
 fn long_calls_are_followed_for_some_tiles_and_the_rest_is_added() {
-    let topology = Topology::single_host(4);
-    let reduce = sizing(Collective::AllReduce, "ring", 4 * 100 * 64);
-    let plans = compiled(&reduce, &topology);
-    let whole = predict(&plans, &reduce, &topology, &Model::new(ROUND)).expect("a sound plan");
-    let joined = verify::join(&plans).expect("sound slices");
-    let prices = Prices::new(&ROUND, &topology).expect("sound costs");
-    let jobs = prices.jobs(&joined, &reduce).expect("known counts");
-    let some = Simulation::new(&joined, &jobs, 8, prices, &Model::new(ROUND)).run(64).expect("no deadlock");
-    assert_eq!((whole.tiles(), some.tiles(), some.trips()), (64, 8, 64));
-    let off = some.total_ns() / whole.total_ns();
-    assert!((0.95..1.05).contains(&off), "{} instead of {}", some.total_ns(), whole.total_ns());
+    let topologies = [Topology::single_host(8), Topology::hosts(2, 4), Topology::hosts(8, 1)];
+    for topology in topologies {
+        for (name, sizing, plans) in every_plan(&topology, 100 * 8 * 40) {
+            let whole = followed(&sizing, &plans, &topology, MOST_RUNS);
+            let nodes: usize = plans.iter().map(|plan| plan.nodes.len()).sum();
+            let some = followed(&sizing, &plans, &topology, nodes * 10);
+            assert_eq!(whole.tiles() as u64, whole.trips(), "{name}");
+            let off = some.total_ns() / whole.total_ns();
+            assert!((0.8..1.2).contains(&off), "{name}: {} instead of {}", some.total_ns(), whole.total_ns());
+        }
+    }
+}
+
+/// However few tiles are followed, no algorithm is faster than the links: what the collective makes somebody receive, and what it
+/// brings into a host, takes its time.
+#[test]
+fn no_call_is_faster_than_its_links() {
+    let worlds = [Topology::single_host(16), Topology::hosts(4, 4), Topology::hosts(16, 1)];
+    for topology in worlds {
+        let bytes = 16 << 20;
+        for (name, sizing, plans) in every_plan(&topology, bytes) {
+            let nodes: usize = plans.iter().map(|plan| plan.nodes.len()).sum();
+            let total_ns = followed(&sizing, &plans, &topology, nodes * 4).total_ns();
+            let (to_a_rank, to_a_host) = least_bytes(&sizing.request, &topology);
+            let least_ns = match topology.host_names().len() {
+                1 => to_a_rank as f64 * ROUND.local.byte_ns / 2.0,
+                _ => to_a_host as f64 * ROUND.remote.byte_ns,
+            };
+            assert!(total_ns >= least_ns, "{name}: {total_ns} ns, and the links take {least_ns}");
+        }
+    }
+}
+
+/// Bytes that a collective brings at least to or from some rank, and into or out of some host.
+fn least_bytes(request: &Request, topology: &Topology) -> (u64, u64) {
+    let (world, host) = (topology.world() as u64, topology.members(0).len() as u64);
+    let Counts::Even(block) = request.counts else { panic!("even counts") };
+    match request.collective {
+        Collective::Barrier => (0, 0),
+        // The block is the whole vector.
+        Collective::AllReduce | Collective::Reduce | Collective::Broadcast => (block, block),
+        Collective::AllGather | Collective::Gather | Collective::Scatter => {
+            (block * (world - 1), block * (world - host))
+        }
+        Collective::ReduceScatter => (block, block * host),
+        Collective::AllToAll => (block * (world - 1), block * host * (world - host)),
+    }
 }
 
 #[test]
@@ -144,8 +188,8 @@ fn endless_calls_are_bounded() {
     let timeline = predicted(&huge, &topology, &Model::new(ROUND));
     assert!(timeline.runs().count() <= MOST_RUNS);
     assert!(timeline.total_ns() > 1e18, "{}", timeline.total_ns());
-    assert_eq!(tiles_followed(MOST_RUNS, 1).expect("just fits"), 1);
-    let refused = tiles_followed(MOST_RUNS / 2, 5).expect_err("too many").to_string();
+    assert_eq!(tiles_followed(MOST_RUNS, 1, MOST_RUNS).expect("just fits"), 1);
+    let refused = tiles_followed(MOST_RUNS / 2, 5, MOST_RUNS).expect_err("too many").to_string();
     assert_eq!(refused, "a timeline of 131072 nodes; expected at most 65536");
 }
 
