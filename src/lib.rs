@@ -19,7 +19,7 @@
 pub mod launch;
 
 pub use hcomm_engine::bindings::{
-    Apart, Binding, Buffers, InPlace, InputOnly, Joined, Nothing, OutputOnly, Spans,
+    Apart, Binding, Buffers, InPlace, InputOnly, Joined, Lists, Nothing, OutputOnly, Spans,
 };
 pub use hcomm_engine::environment::{self, Placement};
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! [`Buffers`]: the ways in which a call's buffers are given: in place, apart, one of them, none, or joined from several.
+//! [`Buffers`]: the ways in which a call's buffers are given: in place, apart, one of them, none, joined from several, or as lists.
 
 use hcomm_ops::buffer::{Claim, Landing};
 use hcomm_ops::{DType, Rank, RawSpan, StableBuffer};
@@ -27,39 +27,70 @@ pub struct Spans {
     pub input: Option<RawSpan>,
     /// The output, where there is one.
     pub output: Option<RawSpan>,
-    /// Further segments that are both input and output.
-    pub more: Vec<RawSpan>,
+    /// Both in segments, where one of them is in several; they stand in place of the two above.
+    pub segments: Option<Box<SegmentSpans>>,
+}
+
+/// The bytes of an input and an output that are in segments.
+#[derive(Debug, Default)]
+pub struct SegmentSpans {
+    /// Those of the input, in order.
+    pub input: Vec<RawSpan>,
+    /// Those of the output, in order.
+    pub output: Vec<RawSpan>,
 }
 
 impl Spans {
+    /// Spans in segments.
+    fn in_segments(input: Vec<RawSpan>, output: Vec<RawSpan>) -> Spans {
+        Spans { segments: Some(Box::new(SegmentSpans { input, output })), ..Spans::default() }
+    }
+
     /// Bytes of the input.
     #[inline]
     pub fn input_bytes(&self) -> u64 {
-        self.bytes(self.input)
+        match &self.segments {
+            None => bytes(&self.input),
+            Some(segments) => bytes(&segments.input),
+        }
     }
 
     /// Bytes of the output.
     #[inline]
     pub fn output_bytes(&self) -> u64 {
-        self.bytes(self.output)
+        match &self.segments {
+            None => bytes(&self.output),
+            Some(segments) => bytes(&segments.output),
+        }
+    }
+
+    /// Whether input and output share bytes; `None` where there are not both, or they are empty.
+    pub fn lie_in_place(&self) -> Option<bool> {
+        if self.input_bytes() == 0 || self.output_bytes() == 0 {
+            return None;
+        }
+        Some(match &self.segments {
+            None => self.input?.overlaps(self.output?),
+            Some(segments) => do_share_bytes(&segments.input, &segments.output),
+        })
     }
 
     /// Enters them into an operation's memory.
     #[inline]
     pub(crate) fn enter(&self, memory: &mut Memory) {
-        if self.more.is_empty() {
+        let Some(segments) = &self.segments else {
             memory.input.set(self.input.unwrap_or(RawSpan::empty()));
             memory.output.set(self.output.unwrap_or(RawSpan::empty()));
             return;
-        }
-        memory.input.set_all(self.input.into_iter().chain(self.more.iter().copied()));
-        memory.output.set_all(self.output.into_iter().chain(self.more.iter().copied()));
+        };
+        memory.input.set_all(segments.input.iter().copied());
+        memory.output.set_all(segments.output.iter().copied());
     }
+}
 
-    #[inline]
-    fn bytes(&self, first: Option<RawSpan>) -> u64 {
-        first.iter().chain(&self.more).map(|span| span.len() as u64).sum()
-    }
+#[inline]
+fn bytes<'a>(spans: impl IntoIterator<Item = &'a RawSpan>) -> u64 {
+    spans.into_iter().map(|span| span.len() as u64).sum()
 }
 
 /// The buffers of one call, given away until the operation ends.
@@ -120,6 +151,11 @@ pub struct Nothing;
 #[derive(Debug)]
 pub struct Joined<B>(pub Vec<B>);
 
+/// Input and output apart, each of as many buffers as it has: their bytes are counted through in order, wherever they lie. So the blocks
+/// of a call may be buffers of their own, such as every rank's in all_gather.
+#[derive(Debug)]
+pub struct Lists<I, O>(pub Vec<I>, pub Vec<O>);
+
 impl<B: StableBuffer> Buffers for InPlace<B> {
     type Returned = B;
 
@@ -137,7 +173,7 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
             Collective::ReduceScatter | Collective::Scatter => (whole, own_block(whole, size, binding)),
             _ => (whole, whole),
         };
-        Ok(Spans { input: Some(input), output: Some(output), more: Vec::new() })
+        Ok(Spans { input: Some(input), output: Some(output), segments: None })
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -172,7 +208,7 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
         if input.overlaps(output) {
             return Err(Refused::Overlap);
         }
-        Ok(Spans { input: Some(input), output: Some(output), more: Vec::new() })
+        Ok(Spans { input: Some(input), output: Some(output), segments: None })
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -256,20 +292,16 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     type Returned = Vec<B>;
 
     fn dtype(&self) -> Result<Option<DType>, Refused> {
-        let Some(first) = self.0.first().map(StableBuffer::dtype) else { return Ok(None) };
-        match self.0.iter().map(StableBuffer::dtype).find(|d| *d != first) {
-            Some(other) => Err(Refused::DTypesDiffer { input: first, output: other }),
-            None => Ok(Some(first)),
-        }
+        dtype_of(self.0.iter().map(StableBuffer::dtype))
     }
 
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let more: Vec<RawSpan> = self.0.iter_mut().map(StableBuffer::span).collect();
+        let all = spans_of(&mut self.0);
         let is_read = binding.collective == Collective::Broadcast && binding.rank == binding.root;
-        if !is_read && do_any_overlap(&more) {
+        if !is_read && do_any_overlap(&all) {
             return Err(Refused::Overlap);
         }
-        Ok(Spans { more, ..Spans::default() })
+        Ok(Spans::in_segments(all.clone(), all))
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -278,11 +310,7 @@ impl<B: StableBuffer> Buffers for Joined<B> {
 
     #[inline]
     fn landing(&mut self, binding: Binding) -> Option<Landing> {
-        let all: Vec<Landing> = self.0.iter_mut().filter_map(|buffer| landing_of(buffer, binding)).collect();
-        if all.is_empty() {
-            return None;
-        }
-        Some(Box::new(move || all.into_iter().for_each(|landing| landing())))
+        landing_of_all(&mut self.0, binding)
     }
 
     fn into_returned(self) -> Vec<B> {
@@ -290,11 +318,70 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     }
 }
 
+impl<I: StableBuffer, O: StableBuffer> Buffers for Lists<I, O> {
+    type Returned = (Vec<I>, Vec<O>);
+
+    fn dtype(&self) -> Result<Option<DType>, Refused> {
+        dtype_of(self.0.iter().map(StableBuffer::dtype).chain(self.1.iter().map(StableBuffer::dtype)))
+    }
+
+    fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
+        let spans = Spans::in_segments(spans_of(&mut self.0), spans_of(&mut self.1));
+        let is_written_twice = spans.segments.as_ref().is_some_and(|all| do_any_overlap(&all.output));
+        match is_written_twice || spans.lie_in_place() == Some(true) {
+            true => Err(Refused::Overlap),
+            false => Ok(spans),
+        }
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        let inputs = self.0.iter().filter_map(StableBuffer::claim);
+        inputs.chain(self.1.iter().filter_map(StableBuffer::claim)).collect()
+    }
+
+    fn landing(&mut self, binding: Binding) -> Option<Landing> {
+        landing_of_all(&mut self.1, binding)
+    }
+
+    fn into_returned(self) -> (Vec<I>, Vec<O>) {
+        (self.0, self.1)
+    }
+}
+
+/// The type of all of them; `None` where there is none.
+fn dtype_of(mut dtypes: impl Iterator<Item = DType>) -> Result<Option<DType>, Refused> {
+    let Some(first) = dtypes.next() else { return Ok(None) };
+    match dtypes.find(|dtype| *dtype != first) {
+        Some(other) => Err(Refused::DTypesDiffer { input: first, output: other }),
+        None => Ok(Some(first)),
+    }
+}
+
+fn spans_of(buffers: &mut [impl StableBuffer]) -> Vec<RawSpan> {
+    buffers.iter_mut().map(StableBuffer::span).collect()
+}
+
 /// Whether a byte is in two of them.
 fn do_any_overlap(spans: &[RawSpan]) -> bool {
     let mut sorted: Vec<RawSpan> = spans.iter().copied().filter(|span| !span.is_empty()).collect();
     sorted.sort_unstable_by_key(|span| span.as_ptr());
     sorted.windows(2).any(|pair| pair[0].overlaps(pair[1]))
+}
+
+/// Whether a byte is in one of these and in one of those, which may overlap among themselves.
+fn do_share_bytes(these: &[RawSpan], those: &[RawSpan]) -> bool {
+    let tagged = |spans: &[RawSpan], side: usize| {
+        let filled = spans.iter().filter(|span| !span.is_empty());
+        filled.map(|span| (span.as_ptr() as usize, span.len(), side)).collect::<Vec<_>>()
+    };
+    let mut all = [tagged(these, 0), tagged(those, 1)].concat();
+    all.sort_unstable();
+    // By side: behind the last byte of those that begin before.
+    let mut ends = [0; 2];
+    all.into_iter().any(|(start, len, side)| {
+        ends[side] = ends[side].max(start + len);
+        ends[1 - side] > start
+    })
 }
 
 /// This rank's block of a buffer of `world` equal blocks; what does not divide is caught by the size check.
@@ -310,4 +397,13 @@ fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Option<Landin
     let only_at_root = matches!(binding.collective, Collective::Reduce | Collective::Gather);
     let is_written = !only_at_root || binding.rank == binding.root;
     is_written.then_some(landing)
+}
+
+/// What is to be done with all of them.
+fn landing_of_all(outputs: &mut [impl StableBuffer], binding: Binding) -> Option<Landing> {
+    let all: Vec<Landing> = outputs.iter_mut().filter_map(|buffer| landing_of(buffer, binding)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    Some(Box::new(move || all.into_iter().for_each(|landing| landing())))
 }

@@ -5,13 +5,14 @@ use std::os::fd::FromRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hcomm::Rank;
 use hcomm::environment::{Address, Placement, Token};
-use hcomm::{InputOnly, OutputOnly, Rank};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bound::{Given, Use};
+use crate::bound::Given;
 use crate::busy;
+use crate::lent::Use;
 use crate::lifetime::Here;
 use crate::options::Options;
 use crate::plan::{self, Plan};
@@ -55,7 +56,7 @@ impl Communicator {
     ) -> PyResult<Work> {
         let communicator: &hcomm::Communicator = self.handle.get()?;
         let ready = Options::read(options).and_then(|mut options| {
-            let ready = asked.bind(py, communicator, &mut options)?;
+            let ready = asked.bind(py, communicator, &mut options, self.shared.scratch()?)?;
             let handle = options.handle(communicator, &ready.after);
             Ok((ready, handle))
         });
@@ -208,8 +209,7 @@ impl Communicator {
         let (py, communicator): (_, &hcomm::Communicator) = (buffer.py(), self.handle.get()?);
         let (to, tag) = (rank_of(py, to, communicator.world())?, tag_of(py, tag)?);
         let handle = Options::read(options)?.handle(communicator, &[]);
-        let (side, touched) = message(buffer, Use::Input)?;
-        let given = Given::Input(InputOnly(side));
+        let (given, touched) = message(buffer, Use::Input, self.shared.scratch()?)?;
         let operation = handle.as_ref().unwrap_or(communicator).send_call(given, to, tag);
         busy::note(py, touched, &operation);
         Ok(self.work(operation, "send"))
@@ -228,8 +228,7 @@ impl Communicator {
         let source = source.map(|rank| rank_of(py, rank, communicator.world())).transpose()?;
         let tag = tag_of(py, tag)?;
         let handle = Options::read(options)?.handle(communicator, &[]);
-        let (side, touched) = message(buffer, Use::Output)?;
-        let given = Given::Output(OutputOnly(side));
+        let (given, touched) = message(buffer, Use::Output, self.shared.scratch()?)?;
         let operation = handle.as_ref().unwrap_or(communicator).recv_call(given, source, tag);
         busy::note(py, touched, &operation);
         Ok(self.work(operation, "recv"))

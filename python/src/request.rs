@@ -1,19 +1,19 @@
 //! What a collective call or a message was given in Python, read: which call it is, its buffers, and what it comes after.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hcomm::{
-    Apart, Ask, Collective, Communicator, DType, InPlace, InputOnly, Joined, Nothing, OutputOnly, Rank,
-    Ticket,
-};
+use hcomm::{Ask, Collective, Communicator, InputOnly, OutputOnly, Ticket};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::array::Array;
-use crate::bound::{Given, Lent, Side, Use};
+use crate::bound::{Binder, Given, Side};
 use crate::busy::{self, Touched};
 use crate::errors;
+use crate::lent::{Lent, Use};
 use crate::options::Options;
+use crate::scratch::Scratch;
 use crate::waiting::wait_in_slices;
 use crate::words::{parsed, rank_of};
 
@@ -60,6 +60,7 @@ impl Asked<'_, '_> {
         py: Python<'_>,
         communicator: &Communicator,
         options: &mut Options,
+        scratch: &Arc<Scratch>,
     ) -> PyResult<Ready> {
         let collective: Collective = parsed(self.collective)?;
         let root = rank_of(py, self.root, communicator.world())?;
@@ -78,8 +79,14 @@ impl Asked<'_, '_> {
             wait_for(py, &after)?;
             after.clear();
         }
-        let place = (communicator.rank(), communicator.world());
-        let given = self.given(collective, input, output, wire, place)?;
+        let binder =
+            Binder { collective, wire, rank: communicator.rank(), world: communicator.world(), scratch };
+        let in_place = self.is_in_place();
+        let [input, output] = [input, output].map(|part| part.map(|part| part.lent(scratch)).transpose());
+        let given = match (input?, output?) {
+            (None, Some(output)) if in_place => binder.in_place(output),
+            (input, output) => binder.apart(input, output)?,
+        };
         Ok(Ready { ask, given, touched, after })
     }
 
@@ -121,68 +128,16 @@ impl Asked<'_, '_> {
     fn is_in_place(&self) -> bool {
         matches!((self.input, self.output), (Some(input), Some(output)) if input.is(output))
     }
-
-    fn given(
-        &self,
-        collective: Collective,
-        input: Option<Part>,
-        output: Option<Part>,
-        wire: Option<DType>,
-        place: (Rank, usize),
-    ) -> PyResult<Given> {
-        let side = |lent| Side::new(lent, wire);
-        Ok(match (input, output) {
-            (None, None) => Given::Nothing(Nothing),
-            (Some(input), None) => Given::Input(InputOnly(side(input.lent()?))),
-            (None, Some(output)) if !self.is_in_place() => Given::Output(OutputOnly(side(output.lent()?))),
-            (None, Some(Part { arrays, to })) if self.output.is_some_and(is_list) => {
-                let sides = arrays.into_iter().map(|array| Ok(side(Lent::new(vec![array], to)?)));
-                Given::Joined(Joined(sides.collect::<PyResult<_>>()?))
-            }
-            (None, Some(output)) => Given::InPlace(InPlace(side(output.lent()?))),
-            (Some(input), Some(output)) => {
-                let (input, output) = (input.lent()?, output.lent()?);
-                match whole_in_place(collective, &input, &output, place) {
-                    None => Given::Apart(Apart(side(input), side(output))),
-                    Some(Whole::Output) => Given::InPlace(InPlace(side(output))),
-                    Some(Whole::Input) => Given::InPlace(InPlace(side(input))),
-                }
-            }
-        })
-    }
 }
 
 impl Part {
-    fn lent(self) -> PyResult<Lent> {
-        Lent::new(self.arrays, self.to)
+    fn lent(self, scratch: &Arc<Scratch>) -> PyResult<Vec<Lent>> {
+        Lent::list(self.arrays, self.to, scratch)
     }
 
     /// Whether its elements are copied when the call is made.
     fn is_copied(&self) -> bool {
-        self.arrays.iter().any(|array| !array.layout.is_contiguous()) || self.arrays.len() > 1
-    }
-}
-
-/// The buffer that has the other one within it.
-enum Whole {
-    Input,
-    Output,
-}
-
-/// Whether a call on two views is in place: they are the same memory, or one is this rank's own block of the other.
-fn whole_in_place(
-    collective: Collective,
-    input: &Lent,
-    output: &Lent,
-    (rank, world): (Rank, usize),
-) -> Option<Whole> {
-    match collective {
-        Collective::AllGather if output.has_block(input, rank, world) => Some(Whole::Output),
-        Collective::ReduceScatter if input.has_block(output, rank, world) => Some(Whole::Input),
-        Collective::AllReduce | Collective::Broadcast | Collective::Reduce | Collective::AllToAll => {
-            input.is_same(output).then_some(Whole::Output)
-        }
-        _ => None,
+        self.arrays.iter().any(|array| !array.layout.is_contiguous())
     }
 }
 
@@ -257,17 +212,26 @@ fn wait_for(py: Python<'_>, operations: &[Ticket]) -> PyResult<()> {
     Ok(())
 }
 
-/// The buffer of a message, and the memory that it uses, which nothing else may use in a way that matters.
+/// The buffers of a message, and the memory that they use, which nothing else may use in a way that matters.
 ///
 /// # Errors
 /// As [`Asked::bind`]; `BufferBusyError` where an operation in flight uses the memory.
-pub fn message(object: &Bound<'_, PyAny>, to: Use) -> PyResult<(Side, Vec<Touched>)> {
+pub fn message(
+    object: &Bound<'_, PyAny>,
+    to: Use,
+    scratch: &Arc<Scratch>,
+) -> PyResult<(Given, Vec<Touched>)> {
     let part = part(object, to)?;
     let touched = touched([&part].into_iter());
     if !busy::before(object.py(), &touched).is_empty() {
         return Err(errors::busy(object.py()));
     }
-    Ok((Side::new(part.lent()?, None), touched))
+    let side = Side::new(Lent::whole(part.arrays, part.to, scratch)?, None);
+    let given = match to {
+        Use::Input => Given::Input(InputOnly(side)),
+        Use::Output | Use::Overwritten => Given::Output(OutputOnly(side)),
+    };
+    Ok((given, touched))
 }
 
 /// An array, or a list of them.

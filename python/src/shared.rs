@@ -2,12 +2,14 @@
 //! Python run while it closes.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use crate::lifetime::Here;
+use crate::scratch::Scratch;
 use crate::statistics::Exposed;
 
 /// What all handles on a communicator share, and the works of its calls.
@@ -20,6 +22,8 @@ pub struct Shared {
     pub exposed: Exposed,
     /// Waits in a row that a signal ended.
     interruptions: AtomicU32,
+    /// Memory for copies.
+    scratch: Here<Arc<Scratch>>,
 }
 
 impl Shared {
@@ -30,7 +34,16 @@ impl Shared {
             is_recording: AtomicBool::new(false),
             exposed: Exposed::default(),
             interruptions: AtomicU32::new(0),
+            scratch: Here::new(Arc::default()),
         }
+    }
+
+    /// Memory for copies of arrays.
+    ///
+    /// # Errors
+    /// `ForkError` in a child of the process that made it.
+    pub fn scratch(&self) -> PyResult<&Arc<Scratch>> {
+        self.scratch.get()
     }
 
     /// Whether times are kept.

@@ -186,6 +186,65 @@ def _neighbours(comm):
     same(memory, total(2, 20, "f4"))
 
 
+def test_blocks_that_lie_apart():
+    ranks(3, _apart)
+
+
+def _apart(comm):
+    rank, world = comm.rank, comm.world
+    for dtype in ("u1", "f4", "c16"):
+        for count in (0, 1, 24, 30_000):
+            parts = [numbers(each, count * world, dtype) for each in range(world)]
+            blocks = [np.split(part, world) for part in parts]
+            sums = np.split(total(world, count * world, dtype), world)
+            own = [block.copy() for block in blocks[rank]]
+            found = [poisoned(count, dtype) for _ in range(world)]
+            check_blocks(comm.all_gather(own[1], found), [blocks[each][1] for each in range(world)])
+            check_blocks(comm.all_to_all(own, found), [blocks[each][rank] for each in range(world)])
+            same(comm.reduce_scatter(own, poisoned(count, dtype)), sums[rank])
+            gathered = comm.gather(own[0], found if rank == 1 else None, root=1)
+            check_blocks(gathered or [], [blocks[each][0] for each in range(world)] if rank == 1 else [])
+            same(comm.scatter(own if rank == 2 else None, poisoned(count, dtype), root=2), blocks[2][rank])
+            check_blocks(own, blocks[rank])
+
+
+def check_blocks(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        same(one, other)
+
+
+def test_blocks_laid_out_in_every_way():
+    ranks(3, _apart_and_strided)
+
+
+def _apart_and_strided(comm):
+    own = [numbers(comm.rank + at, 24) for at in range(comm.world)]
+    ways = len(arrangements(own[0]))
+    for way in range(ways):
+        given = [arrangements(block)[(way + at) % ways][1] for at, block in enumerate(own)]
+        found = [arrangements(poisoned(24, "f4"))[(way + 3 * at) % ways][1] for at in range(comm.world)]
+        comm.all_to_all(given, found)
+        for at, block in enumerate(found):
+            same(block.ravel(), numbers(at + comm.rank, 24))
+
+
+def test_an_input_that_is_one_of_the_outputs():
+    ranks(2, _own_block)
+
+
+def _own_block(comm):
+    found = [numbers(comm.rank, 9) for _ in range(comm.world)]
+    comm.all_gather(found[comm.rank], found)
+    check_blocks(found, [numbers(0, 9), numbers(1, 9)])
+    given = [numbers(comm.rank, 9), numbers(comm.rank, 9)]
+    comm.reduce_scatter(given, given[comm.rank])
+    same(given[comm.rank], total(2, 9))
+    given = [numbers(comm.rank, 9), numbers(comm.rank + 5, 9)]
+    comm.all_to_all(given, given[::-1])
+    check_blocks(given[::-1], [numbers(comm.rank * 5, 9), numbers(1 + comm.rank * 5, 9)])
+
+
 def test_buffers_that_are_no_numpy():
     ranks(2, _buffers)
 

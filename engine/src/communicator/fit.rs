@@ -15,7 +15,7 @@ pub(super) fn check(plan: &Plan, request: &Request, spans: &Spans) -> Result<(),
     if !plan.bytes.contains(bytes) {
         return Err(Refused::PlanBytes { algorithm: algorithm(), range: plan.bytes, bytes });
     }
-    match lies_in_place(spans) {
+    match spans.lie_in_place() {
         Some(in_place) if !plan.overlay.allows(in_place) => {
             let given = if in_place { "in place" } else { "out of place" };
             Err(Refused::Overlay { algorithm: algorithm(), right: plan.overlay, given })
@@ -41,13 +41,4 @@ pub(super) fn check_scratch(call: &Call) -> Result<(), Refused> {
         true => Ok(()),
         false => Err(Refused::Scratch { algorithm: call.plan.algorithm.clone(), bytes, limit }),
     }
-}
-
-/// Whether input and output share bytes; `None` where there are not both, or they are empty.
-fn lies_in_place(spans: &Spans) -> Option<bool> {
-    if !spans.more.is_empty() {
-        return Some(true);
-    }
-    let (input, output) = (spans.input?, spans.output?);
-    (!input.is_empty() && !output.is_empty()).then(|| input.overlaps(output))
 }

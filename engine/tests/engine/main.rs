@@ -12,6 +12,7 @@ mod failures;
 mod imported;
 mod landings;
 mod large;
+mod lists;
 mod messages;
 mod mismatch;
 mod narrowed;

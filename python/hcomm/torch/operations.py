@@ -1,5 +1,5 @@
 """`Operations`: every operation that torch asks of a backend, as a call of the engine. Tensors are lent to it where they lie; a list of tensors
-counts as one buffer of blocks, and is copied only where its tensors do not lie side by side.
+counts as one buffer of blocks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-//! [`Layout`]: shape and strides of an array, and the copies between it and elements side by side (in row-major order).
+//! [`Layout`]: shape and strides of an array, and the copies between it and elements side by side (in row-major order), which `runs` makes.
 
 use std::ops::Range;
 
 use hcomm::ops::RawSpan;
+
+use super::runs::{Axis, copy_runs};
 
 /// Shape and strides.
 #[derive(Clone, Debug)]
@@ -11,7 +13,8 @@ pub struct Layout {
     pub count: usize,
     /// Bytes of one.
     pub item_bytes: usize,
-    /// By dimension: its extent, and the bytes from one element to the next. Empty where the elements lie side by side.
+    /// By dimension: its extent, and the bytes from one element to the next. As few as there can be, and none where the elements lie
+    /// side by side.
     dimensions: Vec<(usize, isize)>,
 }
 
@@ -27,14 +30,13 @@ impl Layout {
         let count = dimensions.iter().try_fold(1_usize, |count, (extent, _)| count.checked_mul(*extent))?;
         count.checked_mul(item_bytes)?;
         dimensions.retain(|(extent, _)| *extent != 1);
-        let mut expected = item_bytes as isize;
-        let is_contiguous = count == 0
-            || dimensions.iter().rev().all(|(extent, stride)| {
-                let fits = *stride == expected;
-                expected *= *extent as isize;
-                fits
-            });
-        if is_contiguous {
+        let dimensions = joined(dimensions);
+        let is_contiguous = match dimensions[..] {
+            [] => true,
+            [(_, stride)] => stride == item_bytes as isize,
+            _ => false,
+        };
+        if count == 0 || is_contiguous {
             return Some(Layout::contiguous(count, item_bytes));
         }
         Some(Layout { count, item_bytes, dimensions })
@@ -84,17 +86,9 @@ impl Layout {
     /// All elements are readable, and `packed` has room for them.
     pub unsafe fn pack(&self, start: *const u8, packed: RawSpan) {
         assert_eq!(packed.len(), self.bytes(), "packed elements take as much room as they have bytes");
-        let mut to = packed.as_ptr();
-        self.each_row(|offset, count, stride| {
-            for item in 0..count as isize {
-                // SAFETY: the caller vouches for all elements; the rows together have `count` of them.
-                unsafe {
-                    let from = start.offset(offset + item * stride);
-                    std::ptr::copy_nonoverlapping(from, to, self.item_bytes);
-                    to = to.add(self.item_bytes);
-                }
-            }
-        });
+        let (axes, run) = self.axes();
+        // SAFETY: the caller vouches for all elements, which the axes name once each, and for as many bytes in `packed`.
+        unsafe { copy_runs::<true>(&axes, run, start.cast_mut(), packed.as_ptr()) };
     }
 
     /// Copies elements that lie side by side in `packed` to where this says, from `start` on.
@@ -103,44 +97,42 @@ impl Layout {
     /// All elements are writable, and `packed` has them all.
     pub unsafe fn unpack(&self, packed: RawSpan, start: *mut u8) {
         assert_eq!(packed.len(), self.bytes(), "packed elements take as much room as they have bytes");
-        let mut from = packed.as_ptr().cast_const();
-        self.each_row(|offset, count, stride| {
-            for item in 0..count as isize {
-                // SAFETY: the caller vouches for all elements; the rows together have `count` of them.
-                unsafe {
-                    let to = start.offset(offset + item * stride);
-                    std::ptr::copy_nonoverlapping(from, to, self.item_bytes);
-                    from = from.add(self.item_bytes);
-                }
-            }
-        });
+        let (axes, run) = self.axes();
+        // SAFETY: as in `pack`, the other way.
+        unsafe { copy_runs::<false>(&axes, run, start, packed.as_ptr()) };
     }
 
-    /// Calls `row` for each row of the innermost dimension, in row-major order: the bytes to its first element, its elements, and the
-    /// bytes from one to the next.
-    fn each_row(&self, mut row: impl FnMut(isize, usize, isize)) {
-        let Some(((count, stride), outer)) = self.dimensions.split_last() else {
-            return row(0, self.count, self.item_bytes as isize);
-        };
-        let mut indices = vec![0_usize; outer.len()];
-        let mut offset = 0;
-        loop {
-            row(offset, *count, *stride);
-            let mut at = outer.len();
-            loop {
-                if at == 0 {
-                    return;
-                }
-                at -= 1;
-                let (extent, stride) = outer[at];
-                indices[at] += 1;
-                offset += stride;
-                if indices[at] < extent {
-                    break;
-                }
-                offset -= stride * extent as isize;
-                indices[at] = 0;
+    /// The ways in which runs (bytes that lie side by side on either side of a copy) repeat, the outermost first, and the bytes of one.
+    fn axes(&self) -> (Vec<Axis>, usize) {
+        let mut packed = self.item_bytes;
+        let mut axes = Vec::with_capacity(self.dimensions.len());
+        for (extent, stride) in self.dimensions.iter().rev() {
+            axes.push(Axis { extent: *extent, laid_out: *stride, packed });
+            packed *= extent;
+        }
+        axes.reverse();
+        match axes.last() {
+            None => (axes, packed),
+            Some(last) if last.laid_out == self.item_bytes as isize => {
+                let run = last.extent * self.item_bytes;
+                axes.pop();
+                (axes, run)
             }
+            Some(_) => (axes, self.item_bytes),
         }
     }
+}
+
+/// Dimensions with those made one that count through elements as one would.
+fn joined(dimensions: Vec<(usize, isize)>) -> Vec<(usize, isize)> {
+    let mut joined: Vec<(usize, isize)> = Vec::with_capacity(dimensions.len());
+    for (extent, stride) in dimensions {
+        match joined.last_mut() {
+            Some(outer) if outer.1 == stride.wrapping_mul(extent as isize) => {
+                *outer = (outer.0.saturating_mul(extent), stride);
+            }
+            _ => joined.push((extent, stride)),
+        }
+    }
+    joined
 }

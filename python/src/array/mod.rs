@@ -5,6 +5,7 @@ mod buffer;
 mod dlpack;
 mod layout;
 mod ml_dtypes;
+mod runs;
 mod tensor;
 
 use hcomm::DType;
