@@ -165,23 +165,27 @@ pub enum Refused {
 /// Why an operation that had been submitted ended without its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A peer died. Survivors can make a new communicator among themselves.
-    #[error("rank {rank} is lost ({cause}); {call} cannot finish without it")]
+    /// A peer died, or more than one. Survivors can make a new communicator among themselves.
+    #[error("{}; {call} cannot finish without {}", Dead(*.rank, .cause, .others), if .others.is_empty() { "it" } else { "them" })]
     PeerLost {
-        /// Who.
+        /// Who; of several the lowest.
         rank: Rank,
         /// How it is known.
         cause: String,
+        /// The others that are known to be dead, and how.
+        others: Vec<(Rank, String)>,
         /// The operation.
         call: String,
     },
     /// A peer closed its communicator before this call.
-    #[error("rank {rank} closed its communicator after {last} calls; {call} needs it")]
+    #[error("rank {rank} closed its communicator after {last} calls{}; {call} needs it", Because(.because))]
     PeerLeft {
         /// Who.
         rank: Rank,
         /// Collective calls that it made.
         last: u64,
+        /// The error because of which it did, where it said so.
+        because: Option<String>,
         /// The operation.
         call: String,
     },
@@ -327,5 +331,34 @@ pub(crate) struct Seconds(pub Duration);
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// Who is dead, and how that is known.
+struct Dead<'a>(Rank, &'a str, &'a [(Rank, String)]);
+
+impl fmt::Display for Dead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dead(first, cause, others) = self;
+        let Some((last, between)) = others.split_last() else {
+            return write!(f, "rank {first} is lost ({cause})");
+        };
+        write!(f, "ranks {first}")?;
+        between.iter().try_for_each(|(rank, _)| write!(f, ", {rank}"))?;
+        write!(f, " and {} are lost (rank {first}: {cause}", last.0)?;
+        others.iter().try_for_each(|(rank, cause)| write!(f, "; rank {rank}: {cause}"))?;
+        f.write_str(")")
+    }
+}
+
+/// The error because of which a rank has left, if there was one.
+struct Because<'a>(&'a Option<String>);
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(error) => write!(f, ", ending by an error ({error})"),
+            None => Ok(()),
+        }
     }
 }

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hcomm_ops::{Rank, ReduceOp};
 use hcomm_planner::{Plan, Planner, Request};
@@ -39,6 +39,7 @@ use self::options::Options;
 use crate::bindings::Buffers;
 use crate::cache::PlanCache;
 use crate::domain::core::Local;
+use crate::domain::notes::Farewell;
 use crate::domain::{Domain, Intake};
 use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
@@ -46,6 +47,9 @@ use crate::operation::Operation;
 use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::work::{Pending, Work};
+
+/// How long a communicator that has failed, or whose program has, takes at most to say goodbye.
+const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
 
 /// A handle on a communicator. Clones share it; the last one that goes closes it.
 ///
@@ -201,7 +205,16 @@ impl Communicator {
     /// # Errors
     /// The first failure that the communicator has met, such as calls that differed between ranks.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.close()
+        self.inner.close(None)
+    }
+
+    /// The same for a program that ends by an error: nothing more is waited for than that what was sent leaves the process, and the errors of
+    /// peers that need this rank quote `error`, so that the first cause is read on every rank.
+    ///
+    /// # Errors
+    /// As [`Communicator::close`].
+    pub fn close_because(&self, error: &str) -> Result<(), Error> {
+        self.inner.close(Some(error))
     }
 }
 
@@ -226,14 +239,30 @@ impl Inner {
         }
     }
 
-    fn close(&self) -> Result<(), Error> {
+    fn close(&self, because: Option<&str>) -> Result<(), Error> {
         let is_forked = std::process::id() != self.process;
         if is_forked || self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let deadline = Instant::now() + self.settings.close_deadline;
-        let failure = self.domain.drain(deadline);
-        self.control.leave(self.domain.watch.made(), deadline);
+        let now = Instant::now();
+        let limit = self.settings.close_deadline;
+        let limit = if because.is_some() { limit.min(AFTER_AN_ERROR) } else { limit };
+        let last = because.map_or(Failure::Closed, |error| {
+            Failure::Aborted { rank: self.rank, cause: format!("its program ends by an error ({error})") }
+        });
+        let mut failure = self.domain.drain(now + limit, &last);
+        // Whoever knows of a failure has less to wait for: peers that are gone answer no goodbye.
+        let limit = if failure.is_some() { limit.min(AFTER_AN_ERROR) } else { limit };
+        let farewell = match (because, &failure) {
+            (Some(error), _) => Farewell::Because(error.to_owned()),
+            (None, Some(_)) => Farewell::Failed,
+            (None, None) => self.domain.watch.farewell(),
+        };
+        let deadline = if failure.is_some() { Instant::now() + limit } else { now + limit };
+        self.control.leave(self.domain.watch.made(), farewell.encode(), deadline);
+        if matches!(farewell, Farewell::Well { .. }) {
+            failure = self.domain.watch.miscount(self.rank);
+        }
         self.domain.close();
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The driver may itself drop the last handle; it does not wait for itself.
@@ -246,7 +275,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
+        if let Err(error) = self.close(None) {
             self.log.info(&format!("closed after a failure: {error}"));
         }
     }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::core::Core;
+use super::notes::Farewell;
 use super::{Domain, Intake};
 use crate::error::Failure;
 
@@ -12,16 +13,16 @@ const GRACE: Duration = Duration::from_millis(500);
 
 impl Domain {
     /// Waits until nothing is in flight and everything sent has left this process, up to `deadline`; then nothing can start
-    /// any more. Returns the first failure that the communicator has met.
-    pub fn drain(&self, deadline: Instant) -> Option<Failure> {
+    /// any more, and what is still in flight fails with `last`. Returns the first failure that the communicator had met before.
+    pub fn drain(&self, deadline: Instant, last: &Failure) -> Option<Failure> {
         let Some(mut core) = self.hold(deadline) else {
-            self.post(Intake::Abort(Failure::Closed));
+            self.post(Intake::Abort(last.clone()));
             let grace = Instant::now() + GRACE;
-            return self.hold(grace).and_then(|mut core| self.shut(&mut core, grace));
+            return self.hold(grace).and_then(|mut core| self.shut(&mut core, grace, last));
         };
         self.settle(&mut core, deadline, &|core| core.is_flushed() || core.broken().is_some());
         self.inspect(&mut core, deadline.min(Instant::now() + GRACE));
-        self.shut(&mut core, Instant::now() + GRACE)
+        self.shut(&mut core, Instant::now() + GRACE, last)
     }
 
     /// Drives until nothing is in flight and `and`, up to `deadline`.
@@ -46,15 +47,18 @@ impl Domain {
         }
         if core.broken().is_none() {
             let (rank, call) = (core.peers.rank(), self.watch.our_call(number));
-            let other_call = "something that sent a message which this call does not expect".to_owned();
+            let other_call = match self.watch.farewell_of(peer) {
+                Some(Farewell::Well { calls, last_call }) if calls == number + 1 => last_call,
+                _ => format!("something else, whose message to rank {rank} was never taken"),
+            };
             core.break_from(number, &Failure::CallMismatch { rank, call, other: peer, other_call });
         }
     }
 
     /// Ends what is still in flight.
-    fn shut(&self, core: &mut Core, deadline: Instant) -> Option<Failure> {
+    fn shut(&self, core: &mut Core, deadline: Instant, last: &Failure) -> Option<Failure> {
         let failure = core.broken().cloned();
-        core.close();
+        core.close(last);
         self.settle(core, deadline, &|_| true);
         failure
     }

@@ -7,8 +7,8 @@ use hcomm_transports::{Event, Lost, Wire};
 
 use super::core::{Core, Submission};
 use super::handover::Shift;
-use super::notes::Note;
-use super::peers::Gone;
+use super::notes::{Farewell, Note};
+use super::peers::{GaveUp, Gone, Goodbye};
 use super::watch::News;
 use super::{Domain, Held, Intake, Patience};
 use crate::error::Failure;
@@ -137,6 +137,7 @@ impl Domain {
     fn sleep(&self, core: &mut Core, end: Option<Instant>, until: &dyn Fn(&Core) -> bool) {
         core.endpoint.doorbell.arm();
         self.take_in(core);
+        core.notice_losses(Instant::now());
         if core.round() || until(core) || self.handover.has_pending() || self.watch.wants_attention() {
             core.endpoint.doorbell.disarm();
             self.handover.announce();
@@ -188,7 +189,10 @@ impl Domain {
     fn learn(&self, core: &mut Core, news: News) {
         match news {
             News::Event(Event::Lost { rank, cause }) => core.lose(rank, &cause.clone(), Gone::Lost(cause)),
-            News::Event(Event::Left { rank, last }) => core.lose(rank, "it closed", Gone::Left(last)),
+            News::Event(Event::Left { rank, last, words }) => {
+                let because = Farewell::decode(&words).because();
+                core.lose(rank, "it closed", Gone::Left(Goodbye { last, because }));
+            }
             News::Event(Event::Message { .. }) => {}
             News::Note(rank, Note::NotYet { doing, .. }) => core.peers.note_doing(rank, doing),
             News::Note(rank, Note::Same { number, doing }) => {
@@ -204,7 +208,8 @@ impl Domain {
                 core.refused_by(number, rank, call, reason);
             }
             News::Note(rank, Note::Aborted { number, origin, cause }) => {
-                core.peers.mark(rank, Gone::Aborted(number, origin as Rank, cause));
+                let gave_up = GaveUp { from: number, origin: origin as Rank, cause };
+                core.peers.mark(rank, Gone::GaveUp(gave_up));
             }
             News::Note(_, Note::Ask { .. }) => {}
             News::Note(other, Note::Differs { number, call: other_call })

@@ -2,20 +2,23 @@
 //! is driven in the background.
 //!
 //! - `handover`: who drives. `core`: what is driven. `drive`: how. `driver`: the background thread.
-//! - `watch`, `notes`, `peers`: the control plane's side: what other ranks do, and who is gone.
+//! - `watch`, `notes`, `peers`, `standing`: the control plane's side: what other ranks do, and who is gone.
 //! - `waiting`, `closing`: waits for an operation, and for the end of them all.
 //! - `p2p`: tagged messages.
 
+#[cfg(test)]
+mod broken_tests;
 mod closing;
 pub(crate) mod core;
 mod drive;
 mod driver;
 mod handover;
-mod notes;
+pub(crate) mod notes;
 pub(crate) mod p2p;
 pub(crate) mod peers;
 #[cfg(test)]
 mod simulated;
+mod standing;
 mod waiting;
 pub(crate) mod watch;
 

@@ -1,5 +1,5 @@
 //! [`Note`]: what communicators tell each other over the control plane, and its wire form: a kind, a number, a fingerprint,
-//! and text. Decoding never panics and never allocates more than it was given.
+//! and text; and [`Farewell`], what they say last. Decoding never panics and never allocates more than it was given.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -68,12 +68,12 @@ impl Note {
             Note::Refused { number, reason } => (5, *number, 0, reason),
             Note::Aborted { number, origin, cause } => (6, *number, *origin, cause),
         };
-        let end = (0..=text.len().min(MAX_TEXT)).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        let mut bytes = BytesMut::with_capacity(13 + end);
+        let text = cut(text);
+        let mut bytes = BytesMut::with_capacity(13 + text.len());
         bytes.put_u8(kind);
         bytes.put_u64_le(number);
         bytes.put_u32_le(fingerprint);
-        bytes.put_slice(&text.as_bytes()[..end]);
+        bytes.put_slice(text);
         bytes.freeze()
     }
 
@@ -83,7 +83,7 @@ impl Note {
         let (number, rest) = rest.split_first_chunk::<8>()?;
         let (fingerprint, rest) = rest.split_first_chunk::<4>()?;
         let (number, fingerprint) = (u64::from_le_bytes(*number), u32::from_le_bytes(*fingerprint));
-        let text = String::from_utf8_lossy(rest.get(..MAX_TEXT).unwrap_or(rest)).into_owned();
+        let text = read(rest);
         Some(match kind {
             1 => Note::Ask { number, fingerprint, call: text },
             2 => Note::NotYet { number, doing: text },
@@ -94,6 +94,67 @@ impl Note {
             _ => return None,
         })
     }
+}
+
+/// What a communicator says with its goodbye.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// It went well here.
+    Well {
+        /// Collective calls made, but for refused ones at the end.
+        calls: u64,
+        /// The last of them, in words.
+        last_call: String,
+    },
+    /// The communicator had failed; what there is to say of that was said as it did.
+    Failed,
+    /// The program ends by an error of its own: this.
+    Because(String),
+}
+
+impl Farewell {
+    /// The wire form: a kind, a number, and text.
+    pub fn encode(&self) -> Bytes {
+        let (kind, number, text) = match self {
+            Farewell::Well { calls, last_call } => (1, *calls, last_call.as_str()),
+            Farewell::Failed => (2, 0, ""),
+            Farewell::Because(error) => (3, 0, error.as_str()),
+        };
+        let mut bytes = BytesMut::new();
+        bytes.put_u8(kind);
+        bytes.put_u64_le(number);
+        bytes.put_slice(cut(text));
+        bytes.freeze()
+    }
+
+    /// Reads the wire form; words that are not one (of this version) say nothing.
+    pub fn decode(bytes: &[u8]) -> Farewell {
+        let parts = bytes.split_first().and_then(|(kind, rest)| Some((kind, rest.split_first_chunk::<8>()?)));
+        let Some((kind, (number, rest))) = parts else { return Farewell::Failed };
+        match kind {
+            1 => Farewell::Well { calls: u64::from_le_bytes(*number), last_call: read(rest) },
+            3 => Farewell::Because(read(rest)),
+            _ => Farewell::Failed,
+        }
+    }
+
+    /// The error because of which it left, if there was one.
+    pub fn because(self) -> Option<String> {
+        match self {
+            Farewell::Because(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// As much of a text as is sent.
+fn cut(text: &str) -> &[u8] {
+    let end = (0..=text.len().min(MAX_TEXT)).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text.as_bytes()[..end]
+}
+
+fn read(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes)).into_owned()
 }
 
 #[cfg(test)]
@@ -123,6 +184,15 @@ mod tests {
         #[test]
         fn any_bytes_decode_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
             let _ = Note::decode(&bytes);
+            let _ = Farewell::decode(&bytes);
+        }
+
+        #[test]
+        fn farewells_survive_the_wire(calls in any::<u64>(), text in "\\PC{0,80}") {
+            let because = Farewell::Because(text.clone());
+            for farewell in [Farewell::Well { calls, last_call: text }, Farewell::Failed, because] {
+                prop_assert_eq!(Farewell::decode(&farewell.encode()), farewell);
+            }
         }
     }
 

@@ -2,26 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use hcomm_transports::Control;
 
 use super::notes::Note;
+pub(crate) use super::standing::{GaveUp, Gone, Goodbye};
+use super::standing::{Standing, Verdict};
 use super::watch::Watch;
 use crate::error::Failure;
 use crate::log::Log;
 
-/// Why nothing more can be had from a rank.
-#[derive(Clone, Debug)]
-pub(crate) enum Gone {
-    /// It died.
-    Lost(String),
-    /// It closed after this many calls.
-    Left(u64),
-    /// It gave up this call and all after it, because of what that rank said.
-    Aborted(u64, Rank, String),
-}
+/// After bad news, how long a call waits for more of it before it fails: ranks that die together are then named together, by
+/// all survivors alike, and who ends by an error of its own is the first to say so.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// How long a wire that has broken waits for the control plane's word on the peer, which says more.
+const BROKEN_GRACE: Duration = Duration::from_millis(500);
 
 /// See the module's text.
 pub(crate) struct Peers {
@@ -29,8 +27,11 @@ pub(crate) struct Peers {
     control: Arc<dyn Control>,
     watch: Arc<Watch>,
     log: Log,
-    gone: Vec<Option<Gone>>,
-    any_gone: bool,
+    standings: Vec<Standing>,
+    /// When bad news came, the first in a while.
+    gone_since: Option<Instant>,
+    /// By rank: since when its wire is known to be broken.
+    broken_since: HashMap<Rank, Instant>,
     first_abort: Option<(Rank, String)>,
     refused: HashMap<u64, (Rank, String)>,
     doing: Vec<Option<String>>,
@@ -44,8 +45,9 @@ impl Peers {
             control,
             watch,
             log,
-            gone: vec![None; world],
-            any_gone: false,
+            standings: vec![Standing::default(); world],
+            gone_since: None,
+            broken_since: HashMap::new(),
             first_abort: None,
             refused: HashMap::new(),
             doing: vec![None; world],
@@ -58,22 +60,24 @@ impl Peers {
         self.rank
     }
 
-    /// Marks a rank as gone; the first reason stands, but a death outranks what the rank said before, and a rank may give
-    /// up earlier calls than it said.
+    /// Takes note of bad news of a rank.
     pub fn mark(&mut self, rank: Rank, gone: Gone) {
-        let Some(known) = self.gone.get_mut(rank) else { return };
-        if let Gone::Aborted(_, origin, cause) = &gone {
+        let Some(standing) = self.standings.get_mut(rank) else { return };
+        if let Gone::GaveUp(GaveUp { origin, cause, .. }) = &gone {
             self.first_abort.get_or_insert_with(|| (*origin, cause.clone()));
         }
-        let outranks = match (&*known, &gone) {
-            (None, _) | (Some(Gone::Aborted(..)), Gone::Lost(_)) => true,
-            (Some(Gone::Aborted(first, ..)), Gone::Aborted(number, ..)) => number < first,
-            _ => false,
-        };
-        if outranks {
-            *known = Some(gone);
+        standing.learn(gone);
+        if self.gone_since.is_none_or(|since| since.elapsed() > 10 * SETTLING) {
+            self.gone_since = Some(Instant::now());
         }
-        self.any_gone = true;
+    }
+
+    /// A rank's wire is broken. Whether the control plane has had its time to say why, and has said nothing.
+    pub fn is_unexplained(&mut self, rank: Rank, now: Instant) -> bool {
+        if self.standings[rank].has_ended() {
+            return false;
+        }
+        now.duration_since(*self.broken_since.entry(rank).or_insert(now)) >= BROKEN_GRACE
     }
 
     /// Whether any peer has refused a call that is still to come here.
@@ -84,39 +88,49 @@ impl Peers {
     /// Whether any rank is gone.
     #[inline]
     pub fn any_gone(&self) -> bool {
-        self.any_gone
+        self.gone_since.is_some()
     }
 
     /// Whether this rank is gone.
     pub fn is_gone(&self, rank: Rank) -> bool {
-        self.gone[rank].is_some()
+        self.standings[rank].is_gone()
     }
 
     /// Why call `number`, which waits for `rank`, cannot get what it waits for. `drained`: nothing more is under way
-    /// from it.
+    /// from it. Not before the news has settled.
     pub fn gone(&self, rank: Rank, number: u64, drained: bool, call: &str) -> Option<Failure> {
-        let call = call.to_owned();
-        match self.gone[rank].as_ref()? {
-            Gone::Lost(cause) if drained => Some(Failure::PeerLost { rank, cause: cause.clone(), call }),
-            Gone::Left(last) if drained => Some(Failure::PeerLeft { rank, last: *last, call }),
-            Gone::Aborted(from, origin, cause) if number >= *from => {
-                Some(self.root_of_abort(*origin, cause, call))
-            }
-            _ => None,
+        let verdict = self.standings[rank].verdict(number, drained)?;
+        if self.gone_since.is_none_or(|since| since.elapsed() < SETTLING) {
+            return None;
         }
+        let call = call.to_owned();
+        Some(match verdict {
+            Verdict::Left(goodbye) => {
+                let (last, because) = (goodbye.last, goodbye.because.clone());
+                Failure::PeerLeft { rank, last, because, call }
+            }
+            Verdict::GaveUp(GaveUp { origin, cause, .. }) => {
+                let (rank, cause) = self.first_abort.clone().unwrap_or_else(|| (*origin, cause.clone()));
+                self.deaths(call).unwrap_or(Failure::Aborted { rank, cause })
+            }
+            Verdict::Lost(cause) => {
+                let alone = Failure::PeerLost {
+                    rank,
+                    cause: cause.to_owned(),
+                    others: Vec::new(),
+                    call: call.clone(),
+                };
+                self.deaths(call).unwrap_or(alone)
+            }
+        })
     }
 
-    /// A rank gives up because another was lost, or gave up before it: that one is named.
-    fn root_of_abort(&self, rank: Rank, cause: &str, call: String) -> Failure {
-        let lost = self.gone.iter().enumerate().find_map(|(rank, gone)| match gone {
-            Some(Gone::Lost(cause)) => Some((rank, cause.clone())),
-            _ => None,
-        });
-        match (lost, &self.first_abort) {
-            (Some((rank, cause)), _) => Failure::PeerLost { rank, cause, call },
-            (None, Some((rank, cause))) => Failure::Aborted { rank: *rank, cause: cause.clone() },
-            (None, None) => Failure::Aborted { rank, cause: cause.to_owned() },
-        }
+    /// The failure of a call by the deaths that are known, if there are any: all are named, on every survivor in the same order.
+    fn deaths(&self, call: String) -> Option<Failure> {
+        let deaths = self.standings.iter().enumerate();
+        let mut deaths = deaths.filter_map(|(rank, standing)| Some((rank, standing.death()?.to_owned())));
+        let (rank, cause) = deaths.next()?;
+        Some(Failure::PeerLost { rank, cause, others: deaths.collect(), call })
     }
 
     /// Remembers a peer's refusal.
@@ -162,7 +176,7 @@ impl Peers {
 
     /// Sends a note to all other ranks.
     pub fn tell_all(&self, note: &Note) {
-        for rank in (0..self.gone.len()).filter(|rank| *rank != self.rank) {
+        for rank in (0..self.standings.len()).filter(|rank| *rank != self.rank) {
             self.tell(rank, note);
         }
     }

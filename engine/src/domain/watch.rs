@@ -9,8 +9,9 @@ use crossbeam_channel::{Receiver, Sender};
 use hcomm_ops::Rank;
 use hcomm_transports::{Control, Event, Ringer};
 
-use super::notes::Note;
+use super::notes::{Farewell, Note};
 use crate::call::Call;
+use crate::error::Failure;
 
 /// News for the driver.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Watch {
     calls: Mutex<HashMap<u32, String>>,
     /// Refused calls by number.
     refused: Mutex<HashMap<u64, String>>,
+    /// What peers said as they left.
+    farewells: Mutex<HashMap<Rank, Farewell>>,
     /// Set once the ranks have met.
     links: OnceLock<Links>,
 }
@@ -71,6 +74,7 @@ impl Watch {
             words: (0..REMEMBERED).map(never).collect(),
             calls: Mutex::default(),
             refused: Mutex::default(),
+            farewells: Mutex::default(),
             links: OnceLock::new(),
         })
     }
@@ -82,6 +86,9 @@ impl Watch {
 
     /// Takes an event of the control plane.
     pub fn handle(&self, event: Event) {
+        if let Event::Left { rank, words, .. } = &event {
+            lock(&self.farewells).insert(*rank, Farewell::decode(words));
+        }
         let Event::Message { from, body } = event else { return self.tell(News::Event(event)) };
         match Note::decode(&body) {
             Some(Note::Ask { number, fingerprint, call }) => self.answer(from, number, fingerprint, call),
@@ -154,6 +161,42 @@ impl Watch {
     /// Whether this rank's call of a number was refused.
     pub fn has_refused(&self, number: u64) -> bool {
         lock(&self.refused).contains_key(&number)
+    }
+
+    /// What this communicator has to say as it closes without a failure.
+    pub fn farewell(&self) -> Farewell {
+        let calls = self.made_for_all();
+        let last_call = calls.checked_sub(1).map_or_else(|| "nothing".to_owned(), |last| self.our_call(last));
+        Farewell::Well { calls, last_call }
+    }
+
+    /// What a peer said as it left.
+    pub fn farewell_of(&self, rank: Rank) -> Option<Farewell> {
+        lock(&self.farewells).get(&rank).cloned()
+    }
+
+    /// A peer that has closed without a failure and had made another number of calls than this rank, which closes likewise: their last
+    /// calls differ.
+    pub fn miscount(&self, rank: Rank) -> Option<Failure> {
+        let made = self.made_for_all();
+        let differs = |farewell: &Farewell| matches!(farewell, Farewell::Well { calls, .. } if *calls != made);
+        let farewells = lock(&self.farewells).clone();
+        let (other, farewell) = farewells.into_iter().filter(|(_, f)| differs(f)).min_by_key(|(rank, _)| *rank)?;
+        let Farewell::Well { calls: theirs, last_call } = farewell else { return None };
+        let nothing = |calls: u64| format!("nothing more, and closed its communicator after {calls} calls");
+        let (call, other_call) = match made.cmp(&theirs) {
+            std::cmp::Ordering::Less if theirs == made + 1 => (nothing(made), last_call),
+            std::cmp::Ordering::Less => (nothing(made), format!("{last_call} as its call {theirs}")),
+            _ => (self.our_call(theirs), nothing(theirs)),
+        };
+        Some(Failure::CallMismatch { rank, call, other, other_call })
+    }
+
+    /// Collective calls made, but for those at the end that were refused: nobody else need have made them.
+    fn made_for_all(&self) -> u64 {
+        let made = self.made();
+        let refused = lock(&self.refused);
+        (0..made).rev().find(|number| !refused.contains_key(number)).map_or(0, |last| last + 1)
     }
 
     fn tell(&self, news: News) {

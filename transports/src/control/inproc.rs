@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use hcomm_ops::Rank;
 
-use super::{Control, Event, Handler, MAX_BODY_BYTES};
+use super::{Control, Event, Handler, MAX_BODY_BYTES, MAX_WORDS_BYTES};
 
 /// A control plane among `handlers.len()` ranks; the rank with `handlers[r]` is to own the r-th control.
 pub fn inproc_mesh(handlers: Vec<Handler>) -> Vec<Box<dyn Control>> {
@@ -31,9 +31,8 @@ impl InprocControl {
     }
 
     fn tell_others(&self, event: &Event) {
-        for seat in self.seats.iter() {
-            call(seat, || event.clone());
-        }
+        let others = self.seats.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+        others.for_each(|(_, seat)| call(seat, || event.clone()));
     }
 }
 
@@ -50,9 +49,12 @@ impl Control for InprocControl {
         }
     }
 
-    fn leave(&self, last: u64, _deadline: Instant) {
-        if self.rise() {
-            self.tell_others(&Event::Left { rank: self.rank, last });
+    fn leave(&self, last: u64, words: Bytes, _deadline: Instant) {
+        // The own seat is left last: who leaves at the same time is heard, or has heard this.
+        if is_taken(&self.seats[self.rank]) {
+            let words = words.slice(..words.len().min(MAX_WORDS_BYTES));
+            self.tell_others(&Event::Left { rank: self.rank, last, words });
+            self.rise();
         }
     }
 }

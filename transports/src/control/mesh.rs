@@ -64,7 +64,7 @@ pub(crate) enum Order {
     /// Write this.
     Write(Frame),
     /// Write a goodbye and drop the sender once the peer's system has it.
-    Goodbye(u64, Sender<()>),
+    Goodbye(Frame, Sender<()>),
 }
 
 impl MeshControl {
@@ -115,16 +115,17 @@ impl Control for MeshControl {
         }
     }
 
-    fn leave(&self, last: u64, deadline: Instant) {
-        self.gate.close();
+    fn leave(&self, last: u64, words: Bytes, deadline: Instant) {
+        let goodbye = Frame::Goodbye(last, words);
         let (done, all_done) = bounded::<()>(0);
         for peer in self.peers.values() {
             // The queue of a peer that is gone is closed: nobody is left to say goodbye to.
-            let _ = peer.queue.send(Order::Goodbye(last, done.clone()));
+            let _ = peer.queue.send(Order::Goodbye(goodbye.clone(), done.clone()));
         }
         drop(done);
         // Nothing is ever sent: the channel closes when every goodbye is through.
         let _ = all_done.recv_deadline(deadline);
+        self.gate.close();
     }
 }
 

@@ -26,6 +26,9 @@ pub use inproc::inproc_mesh;
 /// The longest body of a control message.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
+/// The longest words of a goodbye.
+pub const MAX_WORDS_BYTES: usize = 8 * 1024;
+
 /// What the control plane tells a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -42,6 +45,8 @@ pub enum Event {
         rank: Rank,
         /// The number of collective calls that it had made.
         last: u64,
+        /// What it had to say beside that; at most [`MAX_WORDS_BYTES`].
+        words: Bytes,
     },
     /// A rank died or vanished without a goodbye.
     Lost {
@@ -53,7 +58,7 @@ pub enum Event {
 }
 
 /// Takes a communicator's events. Those of one peer come in order, and its `Left` or `Lost` is the last of them. None comes once
-/// this rank has called `leave`.
+/// this rank's `leave` has returned.
 pub type Handler = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// This rank's end of the control plane.
@@ -62,7 +67,8 @@ pub trait Control: Send + Sync {
     /// is dropped, and so is one longer than [`MAX_BODY_BYTES`].
     fn send(&self, to: Rank, body: Bytes);
 
-    /// Says goodbye to all ranks, with the number of collective calls made, and waits until the words have left this
-    /// process or `deadline` has passed. Dropping a control without it counts as vanishing.
-    fn leave(&self, last: u64, deadline: std::time::Instant);
+    /// Says goodbye to all ranks, with the number of collective calls made and perhaps more (at most [`MAX_WORDS_BYTES`], the rest is cut),
+    /// and waits until the words have left this process or `deadline` has passed. Of two ranks that leave, whenever that is, at least one
+    /// has had the other's `Left` when its `leave` returns. Dropping a control without it counts as vanishing.
+    fn leave(&self, last: u64, words: Bytes, deadline: std::time::Instant);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use hcomm_ops::Rank;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -71,7 +71,7 @@ struct Reader {
 
 /// How a peer's words ended.
 enum Ending {
-    Left(u64),
+    Left(u64, Bytes),
     Lost(String),
     Closed,
 }
@@ -79,12 +79,12 @@ enum Ending {
 impl Reader {
     async fn drive(mut self) {
         match self.listen().await {
-            Ending::Left(last) => {
+            Ending::Left(last, words) => {
                 if let Some(socket) = &self.probe {
                     // The peer waits for the acknowledgement, which the system would put off.
                     let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
                 }
-                (self.handler)(Event::Left { rank: self.rank, last });
+                (self.handler)(Event::Left { rank: self.rank, last, words });
                 self.discard().await;
             }
             Ending::Lost(cause) => (self.handler)(Event::Lost { rank: self.rank, cause }),
@@ -125,7 +125,8 @@ async fn hear(rank: Rank, input: &mut ReadHalf<Socket>, stream: &mut BytesMut, h
     loop {
         match frame::decode(stream) {
             Ok(Some(Frame::Message(body))) => handler(Event::Message { from: rank, body }),
-            Ok(Some(Frame::Goodbye(last))) => return Ending::Left(last),
+            Ok(Some(Frame::Goodbye(last, words))) => return Ending::Left(last, words),
+            Ok(Some(Frame::Heartbeat)) => {}
             Err(malformed) => return Ending::Lost(format!("it sent a malformed control frame: {malformed}")),
             Ok(None) => match input.read_buf(stream).await {
                 Ok(0) => return Ending::Closed,
@@ -151,7 +152,7 @@ impl Writer {
         while let Some(order) = self.orders.recv().await {
             let written = match order {
                 Order::Write(frame) => self.write(&frame).await,
-                Order::Goodbye(last, _done) => self.say_goodbye(last).await,
+                Order::Goodbye(goodbye, _done) => self.say_goodbye(&goodbye).await,
             };
             if written.is_err() {
                 return;
@@ -168,8 +169,10 @@ impl Writer {
         self.output.write_all(&bytes).await
     }
 
-    async fn say_goodbye(&mut self, last: u64) -> io::Result<()> {
-        self.write(&Frame::Goodbye(last)).await?;
+    async fn say_goodbye(&mut self, goodbye: &Frame) -> io::Result<()> {
+        self.write(goodbye).await?;
+        // Now the peer's goodbye has arrived here, or it will find this one. What has arrived is read before this thread wakes from a sleep.
+        tokio::time::sleep(ACKNOWLEDGED_POLL).await;
         let acknowledged = async {
             while self.is_unacknowledged() {
                 tokio::time::sleep(ACKNOWLEDGED_POLL).await;

@@ -27,10 +27,10 @@ fn messages_keep_their_order_and_the_end_comes_last() {
     let (mut controls, logs) = mesh(3);
     controls[0].send(2, Bytes::from_static(b"one"));
     controls[0].send(2, Bytes::from_static(b"two"));
-    controls[0].leave(7, Instant::now());
+    controls[0].leave(7, Bytes::from_static(b"words"), Instant::now());
     controls[0].send(2, Bytes::from_static(b"late"));
     drop(controls.remove(0));
-    let left = Event::Left { rank: 0, last: 7 };
+    let left = Event::Left { rank: 0, last: 7, words: Bytes::from_static(b"words") };
     assert_eq!(*logs[2].lock().unwrap(), [message(0, b"one"), message(0, b"two"), left.clone()]);
     assert_eq!(*logs[1].lock().unwrap(), [left]);
     assert!(logs[0].lock().unwrap().is_empty());
@@ -54,4 +54,17 @@ fn a_rank_that_is_not_there_and_a_body_too_long_are_dropped() {
     controls[0].send(1, vec![0; MAX_BODY_BYTES + 1].into());
     controls[0].send(1, vec![0; MAX_BODY_BYTES].into());
     assert_eq!(logs[1].lock().unwrap().len(), 1);
+}
+
+#[test]
+fn of_two_that_leave_at_once_one_hears_of_the_other() {
+    for _ in 0..200 {
+        let (controls, logs) = mesh(2);
+        std::thread::scope(|s| {
+            for control in &controls {
+                s.spawn(|| control.leave(1, Bytes::new(), Instant::now()));
+            }
+        });
+        assert!(logs.iter().any(|log| !log.lock().unwrap().is_empty()));
+    }
 }

@@ -127,10 +127,10 @@ fn worlds_come_together_and_every_pair_is_connected() {
 fn a_rank_that_leaves_has_left_and_one_that_is_dropped_is_lost() {
     let (mut sessions, logs) = succeeded(meet(&all(3), 3, |_| {}));
     sessions[0].control.send(2, Bytes::from_static(b"last words"));
-    sessions[0].control.leave(42, Instant::now() + PATIENCE);
+    sessions[0].control.leave(42, Bytes::new(), Instant::now() + PATIENCE);
     drop(sessions.remove(0));
     let said = Event::Message { from: 0, body: Bytes::from_static(b"last words") };
-    let left = Event::Left { rank: 0, last: 42 };
+    let left = Event::Left { rank: 0, last: 42, words: Bytes::new() };
     until("rank 2 to hear of it", || *logs[2].lock().unwrap() == [said.clone(), left.clone()]);
     drop(sessions.remove(0));
     until("rank 2 to hear of the loss", || logs[2].lock().unwrap().len() == 3);
@@ -149,12 +149,12 @@ fn many_communicators_come_and_go() {
         }
         std::thread::scope(|scope| {
             for session in sessions {
-                scope.spawn(move || session.control.leave(round, Instant::now() + PATIENCE));
+                scope.spawn(move || session.control.leave(round, Bytes::new(), Instant::now() + PATIENCE));
             }
         });
         for (rank, log) in logs.iter().enumerate() {
             let events = log.lock().unwrap();
-            let is_goodbye = |event: &Event| *event == Event::Left { rank: 1 - rank, last: round };
+            let is_goodbye = |event: &Event| *event == Event::Left { rank: 1 - rank, last: round, words: Bytes::new() };
             assert!(events.iter().all(is_goodbye), "round {round}: {events:?}");
         }
     }
@@ -347,9 +347,9 @@ fn ranks_of_one_host_share_memory() {
         }
         until("the messages", || logs[0].lock().unwrap().len() == world);
         let last = sessions.pop().unwrap();
-        last.control.leave(5, Instant::now() + PATIENCE);
+        last.control.leave(5, Bytes::new(), Instant::now() + PATIENCE);
         drop(last);
-        let left = Event::Left { rank: world - 1, last: 5 };
+        let left = Event::Left { rank: world - 1, last: 5, words: Bytes::new() };
         until("the goodbye", || {
             logs[..world - 1].iter().all(|log| log.lock().unwrap().last() == Some(&left))
         });
@@ -401,7 +401,7 @@ fn a_rank_that_has_left_lets_go_of_its_handler() {
     let sessions: Vec<(Session, Log)> = outcomes.into_iter().map(Result::unwrap).collect();
     for (session, log) in &sessions {
         assert!(Arc::strong_count(log) > 1, "the handler holds the log");
-        session.control.leave(0, Instant::now() + PATIENCE);
+        session.control.leave(0, Bytes::new(), Instant::now() + PATIENCE);
     }
     for (_, log) in &sessions {
         until("the handler's end", || Arc::strong_count(log) == 1);

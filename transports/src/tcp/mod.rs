@@ -73,6 +73,8 @@ pub struct TcpWire {
     /// What `sent_bytes` was after the last nudge.
     nudged_at: u64,
     lost: Option<Lost>,
+    /// Why the kernel takes no more, where it said so: it may not say it again to who reads.
+    broke: Option<String>,
     credits: Vec<Credit>,
     frame: Vec<u8>,
 }
@@ -109,6 +111,7 @@ impl TcpWire {
             sent_bytes: 0,
             nudged_at: 0,
             lost: None,
+            broke: None,
             credits: Vec::new(),
             frame: Vec::new(),
         })
@@ -153,6 +156,7 @@ impl TcpWire {
             }
             Err(error) => {
                 tracing::debug!(%error, "a TCP wire can send no more");
+                self.broke = Some(format!("the connection to it broke: {error}"));
                 self.go_deaf();
                 wanted
             }
@@ -255,11 +259,12 @@ impl TcpWire {
     }
 
     fn handle_end(&mut self) {
-        let cause = match self.inbox.is_between_frames() {
-            true => "it closed the connection",
-            false => "it closed the connection in the middle of a message",
+        let cause = match (self.broke.take(), self.inbox.is_between_frames()) {
+            (Some(broke), _) => broke,
+            (None, true) => "it closed the connection".to_owned(),
+            (None, false) => "it closed the connection in the middle of a message".to_owned(),
         };
-        self.give_up(cause.to_owned());
+        self.give_up(cause);
     }
 
     /// Whether all bytes have been acknowledged by the peer's system.

@@ -1,11 +1,14 @@
 //! What goes wrong: operations that fail and take later ones with them, peers that are gone, calls that differ between ranks.
 
+use std::time::Instant;
+
 use hcomm_ops::Rank;
 use hcomm_transports::wire::REVOKED_BYTES;
 use hcomm_transports::{AnyWire, Arrival, Key, Wire, Word};
 
 use super::Core;
 use crate::domain::notes::Note;
+use crate::domain::peers::Gone;
 use crate::error::Failure;
 use crate::execution::{PORTS, WINDOW_CHANNELS};
 
@@ -117,10 +120,10 @@ impl Core {
         Failure::CallMismatch { rank, call, other, other_call }
     }
 
-    /// No operation can start any more.
-    pub fn close(&mut self) {
+    /// No operation can start any more; those in flight fail with `last`.
+    pub fn close(&mut self, last: &Failure) {
         if !self.is_idle() {
-            self.abort(&Failure::Closed);
+            self.abort(last);
         }
         self.broken.get_or_insert((self.next, Failure::Closed));
     }
@@ -129,6 +132,18 @@ impl Core {
     fn first_unfinished(&self, number: u64) -> u64 {
         let numbers = self.entries.iter().map(|(_, entry)| entry.number);
         numbers.filter(|unfinished| *unfinished >= number).min().unwrap_or(self.next)
+    }
+
+    /// Looks for wires that have broken while the control plane knows nothing against the peer: then the peer is lost, for data, and
+    /// what needs it fails by the wire's own account.
+    pub fn notice_losses(&mut self, now: Instant) {
+        for (rank, wire) in self.endpoint.wires.iter().enumerate() {
+            let Some(lost) = wire.as_ref().and_then(Wire::lost) else { continue };
+            if self.peers.is_unexplained(rank, now) {
+                let cause = format!("it lives, but data from it comes no more: {lost}");
+                self.peers.mark(rank, Gone::Lost(cause));
+            }
+        }
     }
 
     /// Fails a blocked operation that waits for a rank which is gone.
