@@ -141,11 +141,14 @@ class OperationError(HcommError, RuntimeError):
 
 
 class PeerLostError(OperationError, ConnectionError):
-    """A rank died."""
+    """A rank died, or more than one."""
 
     rank: int
+    """Who; of several the lowest."""
+    ranks: list[int]
+    """All that are known to be dead."""
     cause: str
-    """How it is known."""
+    """How it is known of `rank`."""
 
 
 class PeerLeftError(OperationError, ConnectionError):
@@ -154,6 +157,8 @@ class PeerLeftError(OperationError, ConnectionError):
     rank: int
     last: int
     """Collective calls that it made."""
+    because: str | None
+    """The error because of which it left, where it said so."""
 
 
 class CallMismatchError(OperationError):

@@ -138,13 +138,17 @@ fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let text = failure.to_string();
     let fill = |facts: &Facts<'_>| -> PyResult<()> {
         match failure {
-            Failure::PeerLost { rank, cause, call } => {
+            Failure::PeerLost { rank, cause, others, call } => {
+                let ranks: Vec<_> =
+                    std::iter::once(*rank).chain(others.iter().map(|(rank, _)| *rank)).collect();
                 set(facts, "rank", rank)?;
+                set(facts, "ranks", ranks)?;
                 set(facts, "cause", cause)?;
                 set(facts, "call", call)
             }
-            Failure::PeerLeft { rank, last, call } => {
+            Failure::PeerLeft { rank, last, because, call } => {
                 set(facts, "rank", rank)?;
+                set(facts, "because", because)?;
                 set(facts, "last", last)?;
                 set(facts, "call", call)
             }

@@ -247,8 +247,9 @@ impl Inner {
         let now = Instant::now();
         let limit = self.settings.close_deadline;
         let limit = if because.is_some() { limit.min(AFTER_AN_ERROR) } else { limit };
-        let last = because.map_or(Failure::Closed, |error| {
-            Failure::Aborted { rank: self.rank, cause: format!("its program ends by an error ({error})") }
+        let last = because.map_or(Failure::Closed, |error| Failure::Aborted {
+            rank: self.rank,
+            cause: format!("its program ends by an error ({error})"),
         });
         let mut failure = self.domain.drain(now + limit, &last);
         // Whoever knows of a failure has less to wait for: peers that are gone answer no goodbye.

@@ -137,7 +137,13 @@ fn a_message_over_a_broken_connection_fails_and_ends_the_communicator() {
     let mut buffer = vec![0_u8; 8];
     let operation = Arc::new(Operation::default());
     let span = hcomm_ops::StableBuffer::span(&mut buffer);
-    half.domain.submit(Intake::Receive(Posted { peer: 1, tag: 3, span, operation: operation.clone() }));
+    half.domain.submit(Intake::Receive(Posted {
+        peer: 1,
+        tag: 3,
+        span,
+        dtype: DType::U8,
+        operation: operation.clone(),
+    }));
     let outcome = half.domain.wait(&operation);
     assert!(matches!(outcome, Err(Failure::PeerLost { rank: 1, .. })), "{outcome:?}");
     let (outcome, took) = half.call();

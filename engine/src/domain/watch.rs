@@ -179,9 +179,11 @@ impl Watch {
     /// calls differ.
     pub fn miscount(&self, rank: Rank) -> Option<Failure> {
         let made = self.made_for_all();
-        let differs = |farewell: &Farewell| matches!(farewell, Farewell::Well { calls, .. } if *calls != made);
+        let differs =
+            |farewell: &Farewell| matches!(farewell, Farewell::Well { calls, .. } if *calls != made);
         let farewells = lock(&self.farewells).clone();
-        let (other, farewell) = farewells.into_iter().filter(|(_, f)| differs(f)).min_by_key(|(rank, _)| *rank)?;
+        let (other, farewell) =
+            farewells.into_iter().filter(|(_, f)| differs(f)).min_by_key(|(rank, _)| *rank)?;
         let Farewell::Well { calls: theirs, last_call } = farewell else { return None };
         let nothing = |calls: u64| format!("nothing more, and closed its communicator after {calls} calls");
         let (call, other_call) = match made.cmp(&theirs) {

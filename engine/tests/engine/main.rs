@@ -3,6 +3,7 @@
 mod allocated;
 mod any_rank;
 mod choice;
+mod closing;
 mod common;
 mod created;
 mod deterministic;

@@ -154,9 +154,12 @@ fn many_communicators_come_and_go() {
         });
         for (rank, log) in logs.iter().enumerate() {
             let events = log.lock().unwrap();
-            let is_goodbye = |event: &Event| *event == Event::Left { rank: 1 - rank, last: round, words: Bytes::new() };
+            let is_goodbye =
+                |event: &Event| *event == Event::Left { rank: 1 - rank, last: round, words: Bytes::new() };
             assert!(events.iter().all(is_goodbye), "round {round}: {events:?}");
         }
+        let heard = logs.iter().any(|log| !log.lock().unwrap().is_empty());
+        assert!(heard, "round {round}: of two that leave at once one hears of the other");
     }
 }
 

@@ -57,7 +57,7 @@ fn play(role: &str, session: Session, heard: &Receiver<Event>) {
         }
         "leave" => {
             say("ready");
-            session.control.leave(7, Bytes::new(), Instant::now() + PATIENCE);
+            session.control.leave(7, bytes::Bytes::new(), Instant::now() + PATIENCE);
         }
         "bequeath" => {
             bequeath();
@@ -82,7 +82,7 @@ fn watch(session: Session, heard: &Receiver<Event>) {
         Ok(other) => say(&format!("more: {other:?}")),
         Err(_) => say("nothing more"),
     }
-    session.control.leave(0, Bytes::new(), Instant::now() + PATIENCE);
+    session.control.leave(0, bytes::Bytes::new(), Instant::now() + PATIENCE);
 }
 
 /// Messages of three sizes both ways between all pairs, more than a port holds; then goes as a good rank does.
@@ -117,7 +117,7 @@ fn exchange(session: Session) {
     for peer in 0..endpoint.wires.len() {
         wait(&mut endpoint.wires, peer, |wire| (wire.is_flushed() || wire.lost().is_some()).then_some(()));
     }
-    control.leave(30, Bytes::new(), Instant::now() + PATIENCE);
+    control.leave(30, bytes::Bytes::new(), Instant::now() + PATIENCE);
 }
 
 /// Asks the peer's wire until it answers; `None` where there is no such wire.
