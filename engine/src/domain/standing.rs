@@ -144,9 +144,9 @@ mod tests {
         ]
     }
 
-    fn after(news: &[Gone]) -> Standing {
+    fn after(news: impl IntoIterator<Item = Gone>) -> Standing {
         let mut standing = Standing::default();
-        news.iter().cloned().for_each(|news| standing.learn(news));
+        news.into_iter().for_each(|news| standing.learn(news));
         standing
     }
 
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn the_order_of_two_pieces_of_news_makes_no_difference() {
         for (first, second) in pairs() {
-            let there = after(&[first.clone(), second.clone()]);
-            let back = after(&[second.clone(), first.clone()]);
+            let there = after([first.clone(), second.clone()]);
+            let back = after([second.clone(), first.clone()]);
             for (number, drained) in calls() {
                 let seen = [&there, &back].map(|standing| kind(standing.verdict(number, drained)));
                 assert_eq!(seen[0], seen[1], "{first:?} and {second:?}, call {number}, drained {drained}");
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn no_news_makes_a_call_wait_that_would_have_failed_before() {
         for (first, second) in pairs() {
-            let (one, both) = (after(&[first.clone()]), after(&[first.clone(), second.clone()]));
+            let (one, both) = (after([first.clone()]), after([first.clone(), second.clone()]));
             for (number, drained) in calls() {
                 let fails = one.verdict(number, drained).is_some();
                 assert!(!fails || both.verdict(number, drained).is_some(), "{first:?}, then {second:?}");
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn news_that_comes_twice_changes_nothing() {
         for news in all_news() {
-            assert_eq!(after(&[news.clone()]), after(&[news.clone(), news]));
+            assert_eq!(after([news.clone()]), after([news.clone(), news]));
         }
     }
 
@@ -211,7 +211,7 @@ mod tests {
             ([&left, &lost], 5, false, (0, 0)),
         ];
         for (pair, number, drained, expected) in cases {
-            let standing = after(&pair.map(Clone::clone));
+            let standing = after(pair.map(Clone::clone));
             assert_eq!(kind(standing.verdict(number, drained)), expected, "{pair:?}");
         }
     }
@@ -219,10 +219,10 @@ mod tests {
     #[test]
     fn a_death_after_giving_up_is_no_cause() {
         let [early, _, left, _, lost] = <[Gone; 5]>::try_from(all_news()).expect("five");
-        assert_eq!(after(&[lost.clone()]).death(), Some("killed"));
-        assert_eq!(after(&[left, lost.clone()]).death(), Some("killed"));
-        assert_eq!(after(&[early.clone(), lost.clone()]).death(), None);
-        assert_eq!(after(&[lost, early]).death(), Some("killed"));
+        assert_eq!(after([lost.clone()]).death(), Some("killed"));
+        assert_eq!(after([left, lost.clone()]).death(), Some("killed"));
+        assert_eq!(after([early.clone(), lost.clone()]).death(), None);
+        assert_eq!(after([lost, early]).death(), Some("killed"));
     }
 
     fn pairs() -> impl Iterator<Item = (Gone, Gone)> {
