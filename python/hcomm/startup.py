@@ -43,6 +43,8 @@ def init(
             native = _native.Communicator.from_environment(_state.overrides)
         elif rank is None or world is None or address is None:
             raise RefusedError("rank, world and address go together; give all three, or none to take them from the environment")
+        elif not _are_numbers(rank, world):
+            raise RefusedError(f"rank is {rank!r} and world {world!r}; expected two whole numbers, such as int(os.environ['RANK'])")
         elif not 0 <= rank < world:
             raise RefusedError(f"rank {rank} of a world of {world}; expected 0 to world - 1")
         else:
@@ -53,6 +55,10 @@ def init(
         _state.adopt(native)
         _state.default = made
         return made
+
+
+def _are_numbers(rank: object, world: object) -> bool:
+    return all(hasattr(number, "__index__") and not isinstance(number, bool) for number in (rank, world))
 
 
 def is_initialized() -> bool:

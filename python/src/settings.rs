@@ -14,10 +14,7 @@ use crate::words::parsed;
 /// `SettingError` for a name or value that is none.
 pub fn read(overrides: &Bound<'_, PyDict>) -> PyResult<Settings> {
     let py = overrides.py();
-    // Names and values that are no text are told of by `from_env`.
-    Settings::from_env().map_err(|error| errors::setting(py, &error.to_string()))?;
-    let pairs = std::env::vars().chain(pairs(overrides)?);
-    Settings::from_pairs(pairs).map_err(|error| errors::setting(py, &error.to_string()))
+    Settings::from_env_with(pairs(overrides)?).map_err(|error| errors::setting(py, &error.to_string()))
 }
 
 /// `settings` with `overrides` in their place.

@@ -130,7 +130,7 @@ impl Communicator {
     ) -> Result<Communicator, CreateError> {
         let listener = listener.filter(|_| placement.rank == 0);
         // Rank 0's tuning is everybody's.
-        let tuned = if placement.rank == 0 { Tuned::load(&settings.tuning)? } else { Tuned::default() };
+        let tuned = if placement.rank == 0 { tuned(&settings)? } else { Tuned::default() };
         Communicator::connect_at(placement, settings, Agreed::new(tuned), listener)
     }
 
@@ -207,7 +207,7 @@ impl Communicator {
         settings: &Settings,
         first: u64,
     ) -> Result<Vec<Communicator>, CreateError> {
-        let agreed = Agreed::new(Tuned::load(&settings.tuning)?);
+        let agreed = Agreed::new(tuned(settings)?);
         Communicator::in_process_of(world, settings, agreed, first)
     }
 
@@ -304,6 +304,13 @@ impl Communicator {
         inner.introduce();
         Ok(Communicator { inner: Arc::new(inner), options: Options::default() })
     }
+}
+
+/// Rank 0's tuning. The user is told of a file that cannot be used although it lies at the usual place.
+pub(super) fn tuned(settings: &Settings) -> Result<Tuned, CreateError> {
+    let tuned = Tuned::load(&settings.tuning)?;
+    tuned.fault.iter().for_each(|fault| Log::new(0, settings.debug).warn(fault));
+    Ok(tuned)
 }
 
 /// What the rendezvous needs to know.

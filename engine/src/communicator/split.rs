@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hcomm_ops::Rank;
 
 use super::agreed::Agreed;
+use super::create::tuned;
 use super::{Communicator, CreateError};
 use crate::environment::{Address, Token};
 use crate::settings::Settings;
-use crate::tuning::Tuned;
 
 /// Where the communicators of a split between threads wait for their ranks, by (split, rank of the old communicator).
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ impl Communicator {
             self.inner.facts.agreed.split(self.options.name.as_deref(), self.options.pins.as_deref());
         match settings.tuning == self.settings().tuning {
             true => Ok(agreed),
-            false => Ok(Agreed { tuned: Tuned::load(&settings.tuning)?, ..agreed }),
+            false => Ok(Agreed { tuned: tuned(settings)?, ..agreed }),
         }
     }
 

@@ -4,6 +4,7 @@
 mod address;
 mod error;
 mod launchers;
+mod service;
 mod token;
 mod variables;
 
@@ -15,6 +16,7 @@ use hcomm_ops::Rank;
 pub use address::Address;
 pub use error::EnvironmentError;
 pub use launchers::{LAUNCHERS, Launcher};
+pub use service::is_service_link;
 pub use token::Token;
 pub use variables::{VARIABLES, Variable, Variables};
 

@@ -106,6 +106,7 @@ fn addresses() {
         (HCOMM.to_vec(), "127.0.0.1:4000"),
         (TORCHRUN.to_vec(), "node0:29501"),
         (with(TORCHRUN, "HCOMM_PORT", "7"), "node0:7"),
+        (with(TORCHRUN, "HCOMM_PORT", "tcp://10.0.0.7:80"), "node0:29501"),
         (with(TORCHRUN, "HCOMM_ADDRESS", "b:8"), "b:8"),
         (with(SRUN, "HCOMM_PORT", "7"), "gpu03:7"),
         (with(&without(SRUN, "SLURM_STEP_NODELIST"), "HCOMM_PORT", "7"), "10.0.0.1:7"),

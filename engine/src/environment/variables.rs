@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::service::is_address;
 use super::{Address, EnvironmentError, Token};
 
 /// A variable that [`super::Placement`] is read from.
@@ -68,8 +69,11 @@ impl Variables {
         })
     }
 
-    /// A variable as a port, if it is set.
+    /// A variable as a port, if it is set. What Kubernetes sets under the same name for a service is no port.
     pub(super) fn port(&self, name: &'static str) -> Result<Option<u16>, EnvironmentError> {
+        if self.text(name).is_some_and(is_address) {
+            return Ok(None);
+        }
         self.read(name, "a port from 1 to 65535", |text| text.parse().ok().filter(|&port| port != 0))
     }
 

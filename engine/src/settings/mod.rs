@@ -29,14 +29,26 @@ impl Settings {
     /// The settings of this process's environment. A name that begins with `HCOMM_` and is neither a setting nor read by
     /// [`environment`] is an error, so that a slip does not go unseen.
     pub fn from_env() -> Result<Self, SettingError> {
+        Settings::from_env_with(Vec::<(String, String)>::new())
+    }
+
+    /// The same, with the settings that `pairs` spell in place of the environment's.
+    pub fn from_env_with<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, SettingError>
+    where
+        N: Into<String>,
+        V: Into<String>,
+    {
+        // Other programs' variables may be no text.
         let ours =
             std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
-        let pairs = ours.map(text_pair).collect::<Result<Vec<_>, _>>()?;
-        Settings::from_pairs(pairs)
+        let mut all = ours.map(text_pair).collect::<Result<Vec<_>, _>>()?;
+        all.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+        Settings::from_pairs(all)
     }
 
     /// The settings that `pairs` of name and value spell; the defaults for all others, the last one for a name given twice.
-    /// Names that do not begin with `HCOMM_` are left alone.
+    /// Names that do not begin with `HCOMM_` are left alone, and so are those that Kubernetes makes up for a service of that name. An empty
+    /// value is none: the default counts.
     pub fn from_pairs<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, SettingError>
     where
         N: AsRef<str>,
@@ -98,7 +110,9 @@ impl Settings {
             return Ok(());
         }
         match TABLE.iter().find(|entry| entry.name == name) {
+            Some(entry) if value.trim().is_empty() => entry.set(self, &entry.show(&Settings::default())),
             Some(entry) => entry.set(self, value),
+            None if environment::is_service_link(name, value) => Ok(()),
             None => Err(unknown(name)),
         }
     }

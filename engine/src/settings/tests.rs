@@ -52,6 +52,29 @@ fn pairs_set_fields() {
 }
 
 #[test]
+fn an_empty_value_is_none() {
+    for entry in TABLE {
+        for empty in ["", " "] {
+            let settings = Settings::from_pairs([(entry.name, empty)]);
+            assert_eq!(settings, Ok(Settings::default()), "{}", entry.name);
+        }
+    }
+    let settings = Settings::from_pairs([("HCOMM_TRANSPORT", "tcp"), ("HCOMM_TRANSPORT", "")]);
+    assert_eq!(settings, Ok(Settings::default()), "the last one counts");
+}
+
+#[test]
+fn what_kubernetes_sets_for_a_service_is_no_setting() {
+    let links = [
+        ("HCOMM_SERVICE_HOST", "10.0.0.7"),
+        ("HCOMM_PORT_80_TCP", "tcp://10.0.0.7:80"),
+        ("HCOMM_PORT", "tcp://10.0.0.7:80"),
+    ];
+    assert_eq!(Settings::from_pairs(links), Ok(Settings::default()));
+    assert!(text_of("HCOMM_SERVICE", "10.0.0.7").starts_with("unknown setting"));
+}
+
+#[test]
 fn an_unknown_name_is_answered_with_the_right_one() {
     let cases = [
         ("HCOMM_BUFER_SIZE", "HCOMM_BUFFER_SIZE"),
@@ -93,7 +116,7 @@ fn a_bad_value_is_answered_with_what_was_expected() {
             "64",
             "HCOMM_TILE_BYTES is '64'; expected a size such as 256MB, 8KiB or 4096, from 128 to 1GiB, or 0",
         ),
-        ("HCOMM_DEBUG", "", "HCOMM_DEBUG is ''; expected one of off"),
+        ("HCOMM_DEBUG", "-", "HCOMM_DEBUG is '-'; expected one of off"),
     ];
     for (name, value, expected) in cases {
         let text = text_of(name, value);

@@ -25,6 +25,8 @@ pub struct Tuned {
     pub text: String,
     /// The name of the file, or `defaults` and why no file counts.
     pub source: String,
+    /// What is wrong with a file that was there but that nobody had named; the defaults count then, and the user is to be told.
+    pub fault: Option<String>,
 }
 
 /// Why a tuning file cannot be used. It is to be corrected, measured anew with `hcomm tune`, or removed.
@@ -57,21 +59,35 @@ impl Default for Tuned {
 impl Tuned {
     /// The built-in costs.
     fn defaults(source: &str) -> Tuned {
-        Tuned { tuning: Tuning::default(), text: String::new(), source: source.to_owned() }
+        Tuned { tuning: Tuning::default(), text: String::new(), source: source.to_owned(), fault: None }
     }
 
-    /// What the settings ask for: a named file; else the one at [`usual_path`], if it was measured on this machine; else the defaults.
+    /// What the settings ask for: a named file; else the one at [`usual_path`], if it is sound and was measured on this machine; else the
+    /// defaults.
     ///
     /// # Errors
-    /// Where there is a file and it cannot be read or is faulty.
+    /// Where a file is named and cannot be read or is faulty.
     pub fn load(choice: &TuningChoice) -> Result<Tuned, TunedError> {
         match choice {
             TuningChoice::Off => Ok(Tuned::default()),
             TuningChoice::File(path) => Tuned::read(path),
             TuningChoice::Auto => match usual_path().filter(|path| path.exists()) {
-                Some(path) => Ok(Tuned::read(&path)?.here(&this_machine())),
+                Some(path) => Ok(Tuned::found(&path)),
                 None => Ok(Tuned::default()),
             },
+        }
+    }
+
+    /// A file that lies at its usual place.
+    fn found(path: &Path) -> Tuned {
+        match Tuned::read(path) {
+            Ok(tuned) => tuned.here(&this_machine()),
+            Err(error) => {
+                let fault = format!(
+                    "{error}; the built-in costs are used instead. Measure it anew with `hcomm tune`, or remove it"
+                );
+                Tuned { fault: Some(fault), ..Tuned::defaults(&format!("defaults ({error})")) }
+            }
         }
     }
 
@@ -83,7 +99,7 @@ impl Tuned {
         let name = path.display().to_string();
         match read_text(path, LONGEST_BYTES as u64) {
             Ok(text) => match Tuning::parse(&text) {
-                Ok(tuning) => Ok(Tuned { tuning, text, source: name }),
+                Ok(tuning) => Ok(Tuned { tuning, text, source: name, fault: None }),
                 Err(fault) => Err(TunedError::Fault { path: name, fault }),
             },
             Err(cause) => Err(TunedError::Unreadable { path: name, cause }),
@@ -96,7 +112,7 @@ impl Tuned {
     /// Where it is faulty.
     pub fn parse(text: String, source: String) -> Result<Tuned, TuningError> {
         let tuning = if text.is_empty() { Tuning::default() } else { Tuning::parse(&text)? };
-        Ok(Tuned { tuning, text, source })
+        Ok(Tuned { tuning, text, source, fault: None })
     }
 
     /// The same, or the defaults where it was measured on another machine.
@@ -209,6 +225,18 @@ mod tests {
             "{error}"
         );
         std::fs::remove_dir_all(folder).expect("it was made above");
+    }
+
+    #[test]
+    fn a_damaged_file_that_nobody_named_gives_way_to_the_defaults_and_is_told_of() {
+        let path = std::env::temp_dir().join(format!("hcomm-found-{}.toml", std::process::id()));
+        std::fs::write(&path, "format = 1\n[links.sh").expect("it can be written");
+        let tuned = Tuned::found(&path);
+        std::fs::remove_file(&path).expect("it was made above");
+        assert_eq!((&tuned.tuning, &*tuned.text), (&Tuning::default(), ""));
+        let fault = tuned.fault.expect("it is told of");
+        assert!(fault.starts_with(&format!("tuning file {}, line 2", path.display())), "{fault}");
+        assert!(tuned.source.starts_with("defaults (tuning file "), "{}", tuned.source);
     }
 
     #[test]

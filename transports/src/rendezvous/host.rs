@@ -17,12 +17,15 @@ pub struct Host {
     pub processes: String,
 }
 
+/// Where the system tells one boot of one machine from all others.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 impl Host {
     /// Where this process runs. What the system does not tell is empty, and then equal to nobody's.
     pub fn of_this_process() -> Self {
         Host {
             name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
+            boot: fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned(),
             network: namespace("net"),
             processes: namespace("pid"),
         }
@@ -36,10 +39,23 @@ impl Host {
     /// Why the two cannot try each other's Unix socket, if so.
     pub(super) fn why_no_unix_socket(&self, other: &Host) -> Option<String> {
         if !self.shares_machine(other) {
-            return Some(format!("they are on different machines ({} and {})", self.name, other.name));
+            return Some(self.why_apart(other));
         }
         let shares_network = !self.network.is_empty() && self.network == other.network;
         (!shares_network).then(|| "their network namespaces differ".to_owned())
+    }
+
+    fn why_apart(&self, other: &Host) -> String {
+        let (own, theirs) = (&self.name, &other.name);
+        match () {
+            () if self.boot.is_empty() || other.boot.is_empty() => {
+                format!(
+                    "it cannot be told whether {own} and {theirs} are one machine ({BOOT_ID} cannot be read)"
+                )
+            }
+            () if own == theirs => format!("they are on different machines, which are both called {own}"),
+            () => format!("they are on different machines ({own} and {theirs})"),
+        }
     }
 
     /// Whether a process number of the one means the same to the other.
@@ -74,6 +90,12 @@ mod tests {
         assert!(!here.shares_processes(&other));
         let far = Host { name: "b".into(), boot: "2".into(), ..here.clone() };
         assert_eq!(here.why_no_unix_socket(&far).unwrap(), "they are on different machines (a and b)");
+        let twin = Host { boot: "2".into(), ..here.clone() };
+        let text = here.why_no_unix_socket(&twin).unwrap();
+        assert_eq!(text, "they are on different machines, which are both called a");
+        let unknown = Host { boot: String::new(), ..here.clone() };
+        let text = here.why_no_unix_socket(&unknown).unwrap();
+        assert!(text.starts_with("it cannot be told whether a and a are one machine"), "{text}");
     }
 
     #[test]
