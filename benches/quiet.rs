@@ -31,7 +31,7 @@ fn connect(rank: usize, host: String) -> Communicator {
         world: WORLD,
         local_rank: None,
         local_world: None,
-        token: Token::derived(&["quiet", &host]),
+        secret: Token::derived(&["quiet", &host]).into(),
         address: Address { host, port: 29_400 },
         source: "by hand",
     };

@@ -97,7 +97,7 @@ fn communicators(world: usize, transport: &str) -> Vec<Make> {
             local_rank: None,
             local_world: None,
             address: Address::loopback(port),
-            token: Token::derived(&["together"]),
+            secret: Token::derived(&["together"]).into(),
             source: "test",
         };
         let settings = settings.clone();

@@ -88,7 +88,7 @@ fn connect(rank: usize) -> Communicator {
         local_rank: None,
         local_world: None,
         address: Address { host: own_host(), port: 29_555 },
-        token: Token::derived(&["benches", &std::process::id().to_string()]),
+        secret: Token::derived(&["benches", &std::process::id().to_string()]).into(),
         source: "the benchmark",
     };
     let settings = Settings::from_pairs([("HCOMM_TRANSPORT", "shm")]).expect("legal settings");

@@ -30,6 +30,8 @@ mod handover;
 #[cfg(not(loom))]
 mod log;
 #[cfg(not(loom))]
+pub mod meeting;
+#[cfg(not(loom))]
 pub mod memory;
 #[cfg(not(loom))]
 mod operation;

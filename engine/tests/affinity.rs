@@ -38,7 +38,7 @@ fn only_own_threads_keep_to_the_driver_cpus() {
             local_rank: None,
             local_world: None,
             address: Address { host: "127.77.1.1".to_owned(), port: 29_417 },
-            token: Token::derived(&["affinity"]),
+            secret: Token::derived(&["affinity"]).into(),
             source: "by hand",
         };
         Communicator::connect(&placement, settings.clone()).expect("the ranks meet")

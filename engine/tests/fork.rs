@@ -56,7 +56,7 @@ fn rank_of_two(rank: usize) {
         local_rank: None,
         local_world: None,
         address: Address { host, port: 29_431 },
-        token: Token::derived(&["a fork"]),
+        secret: Token::derived(&["a fork"]).into(),
         source: "by hand",
     };
     let comm = Communicator::connect(&placement, Settings::default()).expect("the ranks meet");

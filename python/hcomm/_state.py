@@ -32,7 +32,10 @@ live: weakref.WeakSet[_native.Communicator] = weakref.WeakSet()
 """Every communicator of this process that has not been closed."""
 
 lock = threading.RLock()
-"""Held while the above changes."""
+"""Held while the above changes, for a moment."""
+
+making = threading.Lock()
+"""Held by the thread that makes the default communicator from the environment, or another in its place, while ranks wait for each other."""
 
 
 def communicator() -> Communicator:
@@ -87,9 +90,9 @@ def _close_all() -> None:
 
 
 def _forget_all() -> None:
-    global lock
+    global lock, making
     _native.after_fork_in_child()
-    lock = threading.RLock()
+    lock, making = threading.RLock(), threading.Lock()
     live.clear()
 
 

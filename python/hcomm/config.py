@@ -44,7 +44,7 @@ def set_precision(precision: str) -> None:
     Raises `SettingError` for another name.
     """
     wire = wire_of(precision)
-    with _state.lock:
+    with _state.making:
         if _state.default is not None:
             check_agreement(_state.default, "the precision", precision)
         _state.wire = wire
@@ -61,7 +61,7 @@ def set(name: str, value: str | None) -> None:
 
     Raises `SettingError` for a name or value that is none; it suggests the right one.
     """
-    with _state.lock:
+    with _state.making:
         changed = {known: given for known, given in _state.overrides.items() if known != name}
         if value is not None:
             changed[name] = value

@@ -20,7 +20,8 @@ def init(
 
     Without arguments it comes from the environment that torchrun, mpirun, srun or `hcomm launch` set up; a process that none of them started is
     a world of one. Explicitly: this process's `rank` of `world`, the `address` (`HOST:PORT`) at which rank 0 listens, and a `token`, any text
-    that all ranks share and others do not know.
+    that all ranks share and others do not know. Without a token, ranks of one host (the address is a loopback one) share a secret that rank 0
+    leaves in a file of this user; ranks of several hosts share none, so that whoever reaches the address can join.
 
     A second call without arguments gives the same communicator.
 
@@ -33,28 +34,30 @@ def init(
     (0, 1)
     >>> comm.close()
     """
-    explicit = (rank, world, address)
+    if token is not None and address is None:
+        raise RefusedError("a token goes with rank, world and address; HCOMM_TOKEN is that of the environment")
+    if rank is None and world is None and address is None:
+        # Threads that ask for the one rank of this process get the same one.
+        with _state.making:
+            return _state.default or _adopt(_native.Communicator.from_environment(dict(_state.overrides)))
+    if rank is None or world is None or address is None:
+        raise RefusedError("rank, world and address go together; give all three, or none to take them from the environment")
+    if not _are_numbers(rank, world):
+        raise RefusedError(f"rank is {rank!r} and world {world!r}; expected two whole numbers, such as int(os.environ['RANK'])")
+    if not 0 <= rank < world:
+        raise RefusedError(f"rank {rank} of a world of {world}; expected 0 to world - 1")
+    secret = None if token is None else hashlib.sha256(token.encode()).hexdigest()
+    return _adopt(_native.Communicator.connect((rank, world), address, secret, dict(_state.overrides)))
+
+
+def _adopt(native: _native.Communicator) -> Communicator:
+    """Makes a new communicator the default one. No lock is held while ranks wait for each other, so that other threads may be ranks too."""
+    made = Communicator(native)
+    check_settings(made)
     with _state.lock:
-        if token is not None and address is None:
-            raise RefusedError("a token goes with rank, world and address; HCOMM_TOKEN is that of the environment")
-        if all(value is None for value in explicit):
-            if _state.default is not None:
-                return _state.default
-            native = _native.Communicator.from_environment(_state.overrides)
-        elif rank is None or world is None or address is None:
-            raise RefusedError("rank, world and address go together; give all three, or none to take them from the environment")
-        elif not _are_numbers(rank, world):
-            raise RefusedError(f"rank is {rank!r} and world {world!r}; expected two whole numbers, such as int(os.environ['RANK'])")
-        elif not 0 <= rank < world:
-            raise RefusedError(f"rank {rank} of a world of {world}; expected 0 to world - 1")
-        else:
-            secret = hashlib.sha256((token or address).encode()).hexdigest()
-            native = _native.Communicator.connect((rank, world), address, secret, _state.overrides)
-        made = Communicator(native)
-        check_settings(made)
         _state.adopt(native)
         _state.default = made
-        return made
+    return made
 
 
 def _are_numbers(rank: object, world: object) -> bool:

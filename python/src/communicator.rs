@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hcomm::Rank;
-use hcomm::environment::{Address, Placement, Token};
+use hcomm::environment::{Address, Placement, Secret, Token};
+use hcomm::transports::rendezvous::Cancel;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -19,7 +20,7 @@ use crate::plan::{self, Plan};
 use crate::request::{Asked, Ready, message};
 use crate::shared::{Quietly, Shared};
 use crate::statistics;
-use crate::waiting::run_aside;
+use crate::waiting::{run_aside, run_aside_until};
 use crate::words::{parsed, rank_of, seconds, tag_of};
 use crate::work::Work;
 use crate::{errors, settings};
@@ -80,23 +81,27 @@ impl Communicator {
         connect(py, placement, settings, None)
     }
 
-    /// The communicator of a placement made by hand. Rank 0 may bring the descriptor of a socket that listens at `address`.
+    /// The communicator of a placement made by hand. Rank 0 may bring the descriptor of a socket that listens at `address`. Without a token, ranks of
+    /// one host share one that rank 0 draws.
     #[staticmethod]
     #[pyo3(signature = (place, address, token, overrides, listener = None))]
     fn connect(
         py: Python<'_>,
         place: (Rank, usize),
         address: &str,
-        token: &str,
+        token: Option<&str>,
         overrides: &Bound<'_, PyDict>,
         listener: Option<i32>,
     ) -> PyResult<Communicator> {
         // SAFETY: the caller gives the descriptor away.
         let listener = listener.map(|descriptor| unsafe { TcpListener::from_raw_fd(descriptor) });
         let address: Address = parsed(address)?;
-        let token = Token::from_hex(token)
-            .ok_or_else(|| errors::refused(py, "a job token that is not 64 hexadecimal digits"))?;
         let (rank, world) = place;
+        let secret = match token.map(Token::from_hex) {
+            Some(Some(token)) => Secret::Given(token),
+            Some(None) => return Err(errors::refused(py, "a job token that is not 64 hexadecimal digits")),
+            None => Secret::for_address(&address, world),
+        };
         if world > MOST_RANKS {
             return Err(errors::refused(
                 py,
@@ -105,7 +110,7 @@ impl Communicator {
         }
         let source = "python";
         let placement =
-            Placement { rank, world, local_rank: None, local_world: None, address, token, source };
+            Placement { rank, world, local_rank: None, local_world: None, address, secret, source };
         connect(py, placement, settings::read(overrides)?, listener)
     }
 
@@ -332,6 +337,11 @@ fn connect(
     settings: hcomm::Settings,
     listener: Option<TcpListener>,
 ) -> PyResult<Communicator> {
-    let made = run_aside(py, move || hcomm::Communicator::connect_with(&placement, settings, listener))?;
+    let cancel = Cancel::default();
+    let cancelled = cancel.clone();
+    let connect =
+        move || hcomm::Communicator::connect_cancellable(&placement, settings, listener, &cancelled);
+    // A program that is interrupted may begin anew: neither the port nor the peers are kept from it.
+    let made = run_aside_until(py, connect, || cancel.cancel())?;
     made.map(Communicator::new).map_err(|error| errors::from_create(py, &error))
 }

@@ -30,7 +30,10 @@ pub fn from_create(py: Python<'_>, error: &CreateError) -> PyErr {
                 facts.set_item("within", within.as_secs_f64())
             })
         }
-        CreateError::Join(_) | CreateError::Address(_) => raise(py, "RendezvousError", &text, |_| Ok(())),
+        CreateError::Join(_)
+        | CreateError::Address(_)
+        | CreateError::Meeting(_)
+        | CreateError::AddressInUse { .. } => raise(py, "RendezvousError", &text, |_| Ok(())),
         CreateError::Memory(_) => raise(py, "OutOfMemoryError", &text, |_| Ok(())),
         CreateError::Setting(_) | CreateError::Agreement(_) => setting(py, &text),
         CreateError::Environment(_) => raise(py, "EnvironmentError", &text, |_| Ok(())),

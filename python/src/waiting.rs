@@ -8,6 +8,8 @@ use pyo3::prelude::*;
 
 /// How long a signal may go unseen.
 const SLICE: Duration = Duration::from_millis(50);
+/// How long what was cancelled may take to end before it is left to itself.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Waits in slices: `wait` waits for at most so long and says whether it is over. Returns whether it was, before `limit`.
 ///
@@ -43,6 +45,18 @@ pub fn wait_in_slices(
 /// # Errors
 /// What a signal handler raised; the thread then goes on by itself until it has done.
 pub fn run_aside<T: Send + 'static>(py: Python<'_>, run: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
+    run_aside_until(py, run, || ())
+}
+
+/// The same; after a signal `cancel` is called, and the thread has a moment to come to its end.
+///
+/// # Errors
+/// What a signal handler raised.
+pub fn run_aside_until<T: Send + 'static>(
+    py: Python<'_>,
+    run: impl FnOnce() -> T + Send + 'static,
+    cancel: impl Fn() + Sync,
+) -> PyResult<T> {
     let (done, outcome) = bounded(1);
     let work = move || {
         // Nobody waits any more after a signal.
@@ -56,7 +70,12 @@ pub fn run_aside<T: Send + 'static>(py: Python<'_>, run: impl FnOnce() -> T + Se
                 let _ = py.detach(|| thread.join());
                 return Ok(value);
             }
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| {
+                py.detach(|| {
+                    cancel();
+                    drop(outcome.recv_timeout(MOMENT));
+                });
+            })?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err("hcomm panicked; see standard error"));
             }

@@ -100,6 +100,9 @@ fn command(launch: &Launch, job: &Job, rank: Rank) -> Command {
     if std::env::var_os(usual).is_none() {
         command.env(usual, value);
     }
+    for name in Job::superseded() {
+        command.env_remove(name);
+    }
     command.args(&launch.args).envs(job.variables(rank)).envs(launch.variables.iter().map(|(n, v)| (n, v)));
     let reads = rank == 0 && !io::stdin().is_terminal();
     command.stdin(if reads { Stdio::inherit() } else { Stdio::null() }).process_group(0);

@@ -1,11 +1,11 @@
 //! What the ranks of a launch share and what each is told: the address, the token, the environment variables.
 
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::{env, io};
 
-use hcomm_engine::environment::{Address, Token};
+use hcomm_engine::environment::{Address, Token, is_superseded};
 use hcomm_ops::Rank;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::LaunchError;
 
@@ -24,10 +24,10 @@ pub struct Job {
 impl Job {
     /// A new job: a random token, and two free ports of the loopback interface.
     pub fn new(world: usize) -> Result<Self, LaunchError> {
-        let token: [u8; 32] = random()?;
-        let port = free_port()?;
-        let torch_port = free_port()?;
-        Ok(Job { world, address: Address::loopback(port), token: Token::new(token), torch_port })
+        let token = Token::draw().map_err(LaunchError::System)?;
+        let host = loopback();
+        let (port, torch_port) = (free_port(host)?, free_port(host)?);
+        Ok(Job { world, address: Address { host: host.to_string(), port }, token, torch_port })
     }
 
     /// The variables of one rank: hcomm's own, and those that programs written for torchrun read. torch's store gets a port
@@ -50,6 +50,12 @@ impl Job {
         ]
     }
 
+    /// The variables of this process that its ranks do not inherit: those by which other launchers say who this process is, and the stores and
+    /// sockets that go with that.
+    pub fn superseded() -> impl Iterator<Item = OsString> {
+        env::vars_os().map(|(name, _)| name).filter(|name| name.to_str().is_some_and(is_superseded))
+    }
+
     /// A variable that a rank is given where its environment has none of the name: how many threads libraries that read it may use, so that
     /// the ranks together do not start more than there are processors.
     pub fn usual(&self) -> (&'static str, String) {
@@ -58,24 +64,21 @@ impl Job {
     }
 }
 
-/// Random bytes of the system.
-fn random<const N: usize>() -> Result<[u8; N], LaunchError> {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        let more = getrandom(&mut bytes[filled..], GetRandomFlags::empty());
-        filled += more.map_err(|cause| LaunchError::System(cause.into()))?;
-    }
-    Ok(bytes)
+/// This host's own address, which may be of IPv6 only.
+fn loopback() -> IpAddr {
+    let [v4, v6] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let is_there = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
+    if !is_there(v4) && is_there(v6) { v6 } else { v4 }
 }
 
 /// A port that nobody listens at now. Where to begin is drawn at random, so that launches at the same time find different ones.
-fn free_port() -> Result<u16, LaunchError> {
+fn free_port(host: IpAddr) -> Result<u16, LaunchError> {
     let span = LAST_PORT - FIRST_PORT + 1;
-    let start = u16::from_le_bytes(random()?) % span;
+    let drawn = Token::draw().map_err(LaunchError::System)?;
+    let start = u16::from_le_bytes([drawn.as_bytes()[0], drawn.as_bytes()[1]]) % span;
     let mut cause = io::Error::from(io::ErrorKind::AddrInUse);
     for offset in (start..span).chain(0..start).take(1000) {
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, FIRST_PORT + offset)) {
+        match TcpListener::bind((host, FIRST_PORT + offset)) {
             Ok(_) => return Ok(FIRST_PORT + offset),
             Err(error) => cause = error,
         }
@@ -100,7 +103,7 @@ mod tests {
         for (rank, placement) in placements.iter().enumerate() {
             assert_eq!((placement.rank, placement.world), (rank, 3));
             assert_eq!((placement.local_rank, placement.local_world), (Some(rank), Some(3)));
-            assert_eq!((&placement.address, placement.token), (&job.address, job.token));
+            assert_eq!((&placement.address, placement.secret), (&job.address, job.token.into()));
         }
     }
 

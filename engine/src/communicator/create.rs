@@ -10,13 +10,14 @@ use std::time::Duration;
 use hcomm_ops::Rank;
 use hcomm_planner::choose::LinkKind;
 use hcomm_planner::{PinError, Topology};
-use hcomm_transports::rendezvous::{self, Dimensions, Join, JoinError, Roster, Route, Transports};
+use hcomm_transports::rendezvous::{Cancel, Dimensions, JoinError, Roster, Route};
 use hcomm_transports::tcp::TcpOptions;
 use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
 
 use super::agreed::Agreed;
-use super::place::{crowded, hosts_of, is_crowded, planner, quota, topology_of, usable_cores};
+use super::place::{crowded, hosts_of, is_crowded, planner, topology_of, usable_cores};
 use super::split::Hall;
+use super::summon::{self, Call, met_at, token_of};
 use super::{Communicator, Facts, Inner, Link, Options};
 use crate::cache::PlanCache;
 use crate::domain::core::{Core, Limits};
@@ -25,8 +26,9 @@ use crate::domain::watch::Watch;
 use crate::domain::{Domain, Patience};
 use crate::environment::{Address, EnvironmentError, Placement, Token};
 use crate::log::Log;
+use crate::meeting::MeetingError;
 use crate::profile::Recorder;
-use crate::settings::{AgreementError, SettingError, Settings, TransportChoice};
+use crate::settings::{AgreementError, SettingError, Settings};
 use crate::tuning::{self, Tuned, TunedError};
 
 /// Why there is no communicator.
@@ -48,6 +50,17 @@ pub enum CreateError {
     /// The ranks did not meet.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// Rank 0 could not leave the others word of where it is.
+    #[error(transparent)]
+    Meeting(#[from] MeetingError),
+    /// Rank 0's address is somebody else's.
+    #[error("{cause}; {way_out}")]
+    AddressInUse {
+        /// What happened.
+        cause: JoinError,
+        /// What to do.
+        way_out: &'static str,
+    },
     /// The communicator that was to be split has failed.
     #[error(transparent)]
     Call(#[from] crate::Error),
@@ -128,10 +141,23 @@ impl Communicator {
         settings: Settings,
         listener: Option<TcpListener>,
     ) -> Result<Communicator, CreateError> {
+        Communicator::connect_cancellable(placement, settings, listener, &Cancel::default())
+    }
+
+    /// The same, until `cancel` ends it from another thread: then its port is free at once, and the ranks that have come are told.
+    ///
+    /// # Errors
+    /// As [`Communicator::from_env`], and where it was ended.
+    pub fn connect_cancellable(
+        placement: &Placement,
+        settings: Settings,
+        listener: Option<TcpListener>,
+        cancel: &Cancel,
+    ) -> Result<Communicator, CreateError> {
         let listener = listener.filter(|_| placement.rank == 0);
         // Rank 0's tuning is everybody's.
         let tuned = if placement.rank == 0 { tuned(&settings)? } else { Tuned::default() };
-        Communicator::connect_at(placement, settings, Agreed::new(tuned), listener)
+        Communicator::connect_at(placement, settings, Agreed::new(tuned), listener, cancel)
     }
 
     /// The same; rank 0 says what all go by, and may bring the listener at its address.
@@ -140,18 +166,23 @@ impl Communicator {
         settings: Settings,
         agreed: Agreed,
         listener: Option<TcpListener>,
+        cancel: &Cancel,
     ) -> Result<Communicator, CreateError> {
         let watch = Watch::new(0);
-        let session = rendezvous::join(join(placement, &settings, agreed, listener, &watch)?)?;
+        let call = Call { placement, settings: &settings, agreed, listener, cancel };
+        let session = call.answer(&watch)?;
         let own = settings;
         let (settings, agreed) = Agreed::decode(&session.agreed.settings, &own)?;
         let log = Log::new(placement.rank, settings.debug);
         own.overruled(&settings).iter().for_each(|sentence| log.warn(sentence));
+        if !agreed.is_split {
+            summon::remarks(placement, &settings, &session).iter().for_each(|remark| remark.tell(&log));
+        }
         let hosts = hosts_of(&session.roster, settings.transport);
         let topology = crowded(topology_of(&settings, &hosts)?, &session.roster, agreed.quota);
         let links = session.roster.routes.iter().map(describe_route).collect();
         let is_crowded = is_crowded(&session.roster, placement.rank);
-        let (address, token) = (placement.address.clone(), placement.token);
+        let (address, token) = (met_at(&session, placement), token_of(&session));
         Communicator::assemble(Parts {
             rank: placement.rank,
             world: placement.world,
@@ -313,43 +344,8 @@ pub(super) fn tuned(settings: &Settings) -> Result<Tuned, CreateError> {
     Ok(tuned)
 }
 
-/// What the rendezvous needs to know.
-fn join(
-    placement: &Placement,
-    settings: &Settings,
-    agreed: Agreed,
-    listener: Option<TcpListener>,
-    watch: &Arc<Watch>,
-) -> Result<Join, CreateError> {
-    let transports = match settings.transport {
-        TransportChoice::Auto => Transports::Auto,
-        TransportChoice::Shm => Transports::Shm,
-        TransportChoice::Tcp => Transports::Tcp,
-    };
-    let (watch, own) = (watch.clone(), settings.clone());
-    let agreed = Agreed { quota: quota(), ..agreed };
-    Ok(Join {
-        rank: placement.rank,
-        world: placement.world,
-        address: placement.address.to_string(),
-        listener,
-        token: rendezvous::Token::new(placement.token.as_bytes()),
-        deadline: settings.rendezvous_deadline,
-        transports,
-        settings: agreed.encode(settings).into(),
-        interfaces: crate::settings::value::Value::show(&settings.socket_ifname).parse().unwrap_or_default(),
-        cpus: settings.driver_cpus.as_slice().to_vec(),
-        handler: Arc::new(move |event| watch.handle(event)),
-        dimensions: Box::new(move |agreed, roster| {
-            // What does not decode is reported by `connect_at`; here the own settings do.
-            let agreed = Agreed::decode(&agreed.settings, &own).map(|(settings, _)| settings);
-            wires_of(&agreed.unwrap_or(own), roster)
-        }),
-    })
-}
-
 /// The dimensions of all wires, equal on all ranks.
-fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
+pub(super) fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
     let wire = dimensions(settings, roster.members.len() - 1);
     let link_bytes_per_s = Some(settings.link_rate.bytes_per_s).filter(|rate| *rate > 0);
     let inflight_bytes = match settings.inflight_bytes.0 {

@@ -16,6 +16,7 @@ mod place;
 mod scope;
 mod split;
 mod statistics;
+mod summon;
 mod variable;
 
 pub use calls::Ask;

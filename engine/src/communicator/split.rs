@@ -2,10 +2,11 @@
 //! progress domain of its own, made as the first one was; the old one only carries the address.
 
 use std::collections::HashMap;
-use std::net::{TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hcomm_ops::Rank;
+use hcomm_transports::rendezvous::Cancel;
 
 use super::agreed::Agreed;
 use super::create::tuned;
@@ -115,14 +116,15 @@ impl Communicator {
                 .trim_end_matches('\0')
                 .parse::<Address>()
                 .map_err(|e| CreateError::Address(e.to_string()))?,
-            token: self.token_of(split),
+            secret: self.token_of(split).into(),
             source: "split",
         };
         let (listener, agreed) = match lead {
             Some(((listener, _), agreed)) => (Some(listener), agreed),
             None => (None, Agreed::default()),
         };
-        Communicator::connect_at(&placement, split.settings.clone(), agreed, listener).map(Some)
+        Communicator::connect_at(&placement, split.settings.clone(), agreed, listener, &Cancel::default())
+            .map(Some)
     }
 
     /// What a communicator split from this handle, with these settings, goes by.
@@ -138,12 +140,9 @@ impl Communicator {
     /// A listener where the other ranks can reach this one.
     fn listen(&self) -> Result<(TcpListener, Address), CreateError> {
         let near = &self.inner.facts.address;
-        let probe = UdpSocket::bind(if near.host.contains(':') { "[::]:0" } else { "0.0.0.0:0" })?;
-        // Connecting a datagram socket sends nothing; it tells by which of its addresses this host reaches the other.
-        let host = match probe.connect((near.host.as_str(), near.port.max(1))) {
-            Ok(()) => probe.local_addr()?.ip(),
-            Err(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-        };
+        let places = (near.host.as_str(), near.port.max(1)).to_socket_addrs();
+        let host = places.into_iter().flatten().find_map(|place| own_address(place).ok());
+        let host = host.unwrap_or(Ipv4Addr::LOCALHOST.into());
         let listener = TcpListener::bind((host, 0))?;
         let port = listener.local_addr()?.port();
         Ok((listener, Address { host: host.to_string(), port }))
@@ -153,6 +152,16 @@ impl Communicator {
         let facts = [self.inner.facts.token.to_hex(), split.number.to_string(), split.group.to_string()];
         Token::derived(&facts.each_ref().map(String::as_str))
     }
+}
+
+/// By which of its addresses this host reaches another.
+fn own_address(other: SocketAddr) -> std::io::Result<IpAddr> {
+    let any: IpAddr =
+        if other.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let probe = UdpSocket::bind((any, 0))?;
+    // Connecting a datagram socket sends nothing.
+    probe.connect(other)?;
+    Ok(probe.local_addr()?.ip())
 }
 
 /// What all members of a new communicator know alike.

@@ -1,6 +1,7 @@
 //! [`Address`]: a host and a port, not yet resolved.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Where a rank listens. The host is a name or an IP address; resolving it is the rendezvous's business.
@@ -16,6 +17,12 @@ impl Address {
     /// A port of this host's loopback interface.
     pub fn loopback(port: u16) -> Self {
         Address { host: "127.0.0.1".to_owned(), port }
+    }
+
+    /// Whether the host can only be the one that reads it.
+    pub fn is_loopback(&self) -> bool {
+        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        self.host.eq_ignore_ascii_case("localhost") || self.host.parse().is_ok_and(is_loopback)
     }
 }
 

@@ -35,4 +35,36 @@ pub enum EnvironmentError {
         /// Its value, at least 1.
         world: usize,
     },
+    /// Two launchers say different things.
+    #[error(
+        "{one}, but {other}; expected the same of both. Unset {unset} if they are left over; a launcher that runs within another has to replace them"
+    )]
+    Contradiction {
+        /// What the one says, and in which variables.
+        one: String,
+        /// What the other says, and in which variables.
+        other: String,
+        /// The variables of the other.
+        unset: String,
+    },
+    /// Nothing tells the job from another one.
+    #[error(
+        "{launcher} set this process up, but nothing tells its job from another of the same hosts ({lacking}); expected HCOMM_ADDRESS and HCOMM_TOKEN, the same on all ranks and others for each job"
+    )]
+    NoIdentity {
+        /// Who set the variables.
+        launcher: &'static str,
+        /// What was looked for.
+        lacking: String,
+    },
+    /// A batch script of Slurm's is taken for a rank.
+    #[error(
+        "this process runs in the batch script of Slurm job {job}, which has {tasks} tasks, and srun has not started it; expected `srun PROGRAM` in place of `PROGRAM` in the script (or HCOMM_RANK=0 HCOMM_WORLD=1 for a world of one)"
+    )]
+    BatchScript {
+        /// The job.
+        job: String,
+        /// `SLURM_NTASKS`.
+        tasks: usize,
+    },
 }

@@ -1,10 +1,13 @@
-//! [`Placement`]: which rank of which world this process is, read from the variables that its launcher set. A pure function of
-//! the environment; the rendezvous takes it from here.
+//! [`Placement`]: which rank of which world this process is, read from the variables that its launcher set, and, where those do not say which
+//! job they are of, from the process that set them. The rendezvous takes it from here.
 
 mod address;
+mod contradiction;
 mod error;
 mod launchers;
+mod secret;
 mod service;
+pub(crate) mod starter;
 mod token;
 mod variables;
 
@@ -15,7 +18,8 @@ use hcomm_ops::Rank;
 
 pub use address::Address;
 pub use error::EnvironmentError;
-pub use launchers::{LAUNCHERS, Launcher};
+pub use launchers::{LAUNCHERS, Launcher, is_superseded};
+pub use secret::{JobName, Secret};
 pub use service::is_service_link;
 pub use token::Token;
 pub use variables::{VARIABLES, Variable, Variables};
@@ -31,10 +35,11 @@ pub struct Placement {
     pub local_rank: Option<usize>,
     /// How many ranks of the job are on this host, where the launcher says.
     pub local_world: Option<usize>,
-    /// Where rank 0 listens for the others. Port 0, and never used, in a world of one without launcher.
+    /// Where rank 0 listens for the others. Port 0, and never used, in a world of one without launcher; port 0 also where the secret
+    /// is [`Secret::Left`] and rank 0 takes whichever port is free.
     pub address: Address,
     /// What every rank must prove to know.
-    pub token: Token,
+    pub secret: Secret,
     /// Who said all this: the name of a [`Launcher`], or `alone`.
     pub source: &'static str,
 }
@@ -47,10 +52,12 @@ impl Placement {
 
     /// The placement that `variables` describe: by the first of [`LAUNCHERS`] that shows in them, or a world of one.
     pub fn from_variables(variables: &Variables) -> Result<Self, EnvironmentError> {
-        match LAUNCHERS.iter().find(|launcher| (launcher.is_present)(variables)) {
-            Some(launcher) => (launcher.read)(variables),
-            None => Ok(Placement::alone()),
-        }
+        let Some(launcher) = LAUNCHERS.iter().find(|launcher| (launcher.is_present)(variables)) else {
+            launchers::check_batch(variables)?;
+            return Ok(Placement::alone());
+        };
+        contradiction::check(launcher, variables)?;
+        (launcher.read)(variables)
     }
 
     /// A world of one.
@@ -61,7 +68,7 @@ impl Placement {
             local_rank: Some(0),
             local_world: Some(1),
             address: Address::loopback(0),
-            token: Token::derived(&["alone"]),
+            secret: Secret::Given(Token::derived(&["alone"])),
             source: "alone",
         }
     }

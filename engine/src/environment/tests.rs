@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::starter::Starter;
 use super::*;
 
 fn place(pairs: &[(&str, &str)]) -> Result<Placement, EnvironmentError> {
@@ -56,6 +57,7 @@ const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_COMM_WORLD_LOCAL_RANK", "3"),
     ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"),
     ("PMIX_RANK", "3"),
+    ("PMIX_NAMESPACE", "112066561"),
 ];
 
 const HYDRA: &[(&str, &str)] =
@@ -93,15 +95,17 @@ fn every_launcher_of_the_list_is_read() {
     let names: Vec<&str> = LAUNCHERS.iter().map(|launcher| launcher.name).collect();
     assert_eq!(names.len(), cases.len());
     for (pairs, source, place, local) in cases {
-        let p = placed(pairs);
+        let p = placed(&with(pairs, "PMI_JOBID", "9"));
         assert!(names.contains(&source));
         assert_eq!((p.source, (p.rank, p.world)), (source, place));
         assert_eq!(p.local_rank.zip(p.local_world), local, "{source}");
     }
 }
 
+/// Those of one host with a token of the user's, so that the address is not left for rank 0 to choose.
 #[test]
 fn addresses() {
+    let secret = |pairs: &[(&'static str, &'static str)]| with(pairs, "HCOMM_TOKEN", HEX);
     let cases: &[(Vec<(&str, &str)>, &str)] = &[
         (HCOMM.to_vec(), "127.0.0.1:4000"),
         (TORCHRUN.to_vec(), "node0:29501"),
@@ -110,24 +114,165 @@ fn addresses() {
         (with(TORCHRUN, "HCOMM_ADDRESS", "b:8"), "b:8"),
         (with(SRUN, "HCOMM_PORT", "7"), "gpu03:7"),
         (with(&without(SRUN, "SLURM_STEP_NODELIST"), "HCOMM_PORT", "7"), "10.0.0.1:7"),
-        (with(OPEN_MPI, "HCOMM_PORT", "7"), "127.0.0.1:7"),
-        (with(&with(HYDRA, "HCOMM_PORT", "7"), "MASTER_ADDR", "::1"), "[::1]:7"),
+        (with(&secret(OPEN_MPI), "HCOMM_PORT", "7"), "127.0.0.1:7"),
+        (with(&with(&secret(HYDRA), "HCOMM_PORT", "7"), "MASTER_ADDR", "::1"), "[::1]:7"),
+        (with(&with(&secret(HYDRA), "HCOMM_PORT", "7"), "MASTER_ADDR", "[::1]"), "[::1]:7"),
     ];
     for (pairs, address) in cases {
         assert_eq!(placed(pairs).address.to_string(), *address);
     }
 }
 
+/// Where all ranks are on one host and the user gives no token, rank 0 chooses both and leaves them under the job's name.
 #[test]
-fn all_ranks_of_a_job_find_the_same_address_and_token_and_other_jobs_others() {
+fn a_job_of_one_host_leaves_its_secret() {
+    let here = |pairs| with(&with(pairs, "LOCAL_RANK", "5"), "LOCAL_WORLD_SIZE", "8");
+    let cases = [
+        (here(TORCHRUN), "127.0.0.1:0"),
+        (with(TORCHRUN, "MASTER_ADDR", "localhost"), "localhost:0"),
+        (with(&with(TORCHRUN, "MASTER_ADDR", "[::1]"), "HCOMM_PORT", "7"), "[::1]:7"),
+        (OPEN_MPI.to_vec(), "127.0.0.1:0"),
+        (with(OPEN_MPI, "HCOMM_PORT", "7"), "127.0.0.1:7"),
+        (with(OPEN_MPI, "HCOMM_ADDRESS", "10.0.0.7:7"), "10.0.0.7:7"),
+        (with(SRUN, "SLURM_STEP_TASKS_PER_NODE", "1,1,11"), "127.0.0.1:0"),
+    ];
+    for (pairs, address) in cases {
+        let placement = placed(&pairs);
+        assert_eq!(placement.address.to_string(), address, "{}", placement.source);
+        assert!(matches!(placement.secret, Secret::Left(_)), "{}: {:?}", placement.source, placement.secret);
+        let secret = placed(&with(&pairs, "HCOMM_TOKEN", HEX)).secret;
+        assert_eq!(secret, Secret::Given(Token::from_hex(HEX).unwrap()));
+    }
+}
+
+#[test]
+fn all_ranks_of_a_job_find_the_same_address_and_secret_and_other_jobs_others() {
     let fifth = placed(SRUN);
     let first = placed(&with(&with(SRUN, "SLURM_PROCID", "0"), "SLURM_NODEID", "0"));
-    assert_eq!((&fifth.address, fifth.token), (&first.address, first.token));
+    assert_eq!((&fifth.address, &fifth.secret), (&first.address, &first.secret));
+    assert!(matches!(fifth.secret, Secret::Public(_)));
     let other = placed(&with(SRUN, "SLURM_JOB_ID", "124"));
-    assert_ne!(fifth.token, other.token);
+    assert_ne!(fifth.secret, other.secret);
     assert_ne!(fifth.address.port, other.address.port);
+    let other = placed(&with(SRUN, "SLURM_STEP_ID", "1"));
+    assert_ne!(fifth.secret, other.secret);
     let secret = placed(&with(SRUN, "HCOMM_TOKEN", HEX));
-    assert_eq!(secret.token.to_hex(), HEX);
+    assert_eq!(secret.secret, Secret::Given(Token::from_hex(HEX).unwrap()));
+    let names = ["1", "2"].map(|number| placed(&with(OPEN_MPI, "PMIX_NAMESPACE", number)).secret);
+    assert_ne!(names[0], names[1]);
+}
+
+fn proxy(pid: u32, port: &str) -> Option<Starter> {
+    let arguments =
+        ["hydra_pmi_proxy", "--control-port", port, "--proxy-id", "0"].map(str::to_owned).to_vec();
+    Some(Starter { pid, started: 5, arguments })
+}
+
+/// Hydra numbers no jobs; its processes tell them apart.
+#[test]
+fn a_job_without_a_number_is_told_by_the_process_that_started_it() {
+    let hydra = |pairs: &[(&str, &str)]| Variables::from_pairs(pairs.iter().copied());
+    let place = |variables: Variables| Placement::from_variables(&variables).unwrap();
+    let one = place(hydra(HYDRA).set_by(|_, _| proxy(7, "vm:1")));
+    let two = place(hydra(&with(HYDRA, "PMI_RANK", "1")).set_by(|_, _| proxy(7, "vm:1")));
+    let other = place(hydra(HYDRA).set_by(|_, _| proxy(8, "vm:2")));
+    assert!(matches!(one.secret, Secret::Left(_)));
+    assert_eq!(one.secret, two.secret);
+    assert_ne!(one.secret, other.secret);
+    // Between hosts every proxy is a process of its own, and has mpiexec's address on its command line.
+    let far = with(&without(&without(HYDRA, "MPI_LOCALNRANKS"), "MPI_LOCALRANKID"), "MASTER_ADDR", "a");
+    let one = place(hydra(&far).set_by(|_, _| proxy(7, "vm:1")));
+    let two = place(hydra(&with(&far, "PMI_RANK", "1")).set_by(|_, _| proxy(9, "vm:1")));
+    let other = place(hydra(&far).set_by(|_, _| proxy(7, "vm:2")));
+    assert!(matches!(one.secret, Secret::Public(_)));
+    assert_eq!((&one.secret, &one.address), (&two.secret, &two.address));
+    assert_ne!(one.secret, other.secret);
+    assert_ne!(one.address, other.address);
+}
+
+/// Whatever a launcher's optional variables are, none of its jobs has an identity made of none of them.
+#[test]
+fn a_job_that_nothing_tells_from_others_is_refused() {
+    let optional = ["PMIX_NAMESPACE", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMI_JOBID"];
+    for pairs in [TORCHRUN, SRUN, OPEN_MPI, HYDRA, PMIX] {
+        let bare: Vec<_> = pairs.iter().copied().filter(|(name, _)| !optional.contains(name)).collect();
+        let text = text_of(&bare);
+        assert!(
+            text.contains("nothing tells its job from another") && text.contains("HCOMM_TOKEN"),
+            "{text}"
+        );
+        let secret = with(&with(&bare, "HCOMM_TOKEN", HEX), "HCOMM_ADDRESS", "a:7");
+        assert_eq!(placed(&secret).address.to_string(), "a:7");
+        let user = with(&bare, "HCOMM_ADDRESS", "a:7");
+        assert_eq!(placed(&user).address.to_string(), "a:7");
+    }
+    // A word that torchrun uses for all runs without a name is no name.
+    let text = text_of(&with(&without(TORCHRUN, "MASTER_PORT"), "TORCHELASTIC_RUN_ID", "none"));
+    assert!(text.contains("nothing tells its job from another"), "{text}");
+}
+
+#[test]
+fn launchers_that_contradict_each_other_are_named_with_their_variables() {
+    let both = |one: &[(&'static str, &'static str)], two: &[(&'static str, &'static str)]| -> Vec<_> {
+        one.iter().chain(two).copied().collect()
+    };
+    let hcomm = without(&without(HCOMM, "HCOMM_LOCAL_RANK"), "HCOMM_LOCAL_WORLD");
+    let by_hand = without(TORCHRUN, "TORCHELASTIC_RUN_ID");
+    let cases = [
+        (
+            both(&hcomm, TORCHRUN),
+            [
+                "hcomm launch says rank 1 of 2 (HCOMM_RANK, HCOMM_WORLD)",
+                "torchrun says rank 5 of 8 (RANK, WORLD_SIZE)",
+            ],
+        ),
+        (both(&hcomm, OPEN_MPI), ["HCOMM_WORLD", "OMPI_COMM_WORLD_RANK"]),
+        (both(&hcomm, SRUN), ["HCOMM_WORLD", "SLURM_STEP_NUM_TASKS"]),
+        (both(&hcomm, HYDRA), ["HCOMM_WORLD", "PMI_SIZE"]),
+        (both(&by_hand, OPEN_MPI), ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"]),
+        (both(&by_hand, SRUN), ["WORLD_SIZE", "SLURM_PROCID"]),
+    ];
+    for (pairs, words) in cases {
+        let text = text_of(&pairs);
+        assert!(words.iter().all(|word| text.contains(word)) && text.contains("Unset "), "{text}");
+    }
+    // Those that agree, and those that ran outside.
+    let torch = with(&with(&by_hand, "RANK", "1"), "WORLD_SIZE", "2");
+    assert_eq!(placed(&both(HCOMM, &torch)).source, "hcomm launch");
+    assert_eq!(placed(&both(TORCHRUN, OPEN_MPI)).source, "torchrun");
+    let one =
+        with(&with(&with(SRUN, "SLURM_PROCID", "0"), "SLURM_STEP_NUM_TASKS", "1"), "SLURM_LOCALID", "0");
+    assert_eq!(placed(&both(&by_hand, &one)).source, "torchrun");
+    let batch: Vec<_> = SRUN.iter().copied().filter(|(name, _)| !name.starts_with("SLURM_STEP")).collect();
+    assert_eq!(placed(&both(&hcomm, &batch)).source, "hcomm launch");
+}
+
+#[test]
+fn the_shell_of_a_slurm_job_is_no_rank() {
+    let batch: Vec<_> = SRUN.iter().copied().filter(|(name, _)| !name.starts_with("SLURM_STEP")).collect();
+    for pairs in [batch.clone(), with(&batch, "SLURM_STEP_ID", "4294967290")] {
+        let text = text_of(&pairs);
+        assert!(
+            text.contains("Slurm job 123, which has 16 tasks") && text.contains("`srun PROGRAM`"),
+            "{text}"
+        );
+    }
+    assert_eq!(placed(&with(&batch, "SLURM_NTASKS", "1")).source, "alone");
+    assert_eq!(placed(&without(&batch, "SLURM_NTASKS")).source, "alone");
+}
+
+#[test]
+fn a_launcher_that_starts_ranks_takes_away_what_others_have_set() {
+    for pairs in [TORCHRUN, OPEN_MPI, HYDRA, PMIX, HCOMM] {
+        for (name, _) in pairs.iter().filter(|(name, _)| !name.starts_with("SLURM")) {
+            assert!(is_superseded(name), "{name}");
+        }
+    }
+    let rest: Vec<_> = SRUN.iter().copied().filter(|(name, _)| !is_superseded(name)).collect();
+    assert_eq!(placed(&rest).source, "alone");
+    for name in ["PATH", "SLURM_JOB_ID", "OMPI_MCA_btl", "HCOMM_DEPTH", "RANKS", "OMP_NUM_THREADS"] {
+        assert!(!is_superseded(name), "{name}");
+    }
 }
 
 #[test]
@@ -136,8 +281,6 @@ fn a_launcher_inside_another_is_the_one_believed() {
     assert_eq!(placed(&both).source, "torchrun");
     let both: Vec<_> = SRUN.iter().chain(OPEN_MPI).copied().collect();
     assert_eq!(placed(&both).source, "mpirun (Open MPI)");
-    let both: Vec<_> = TORCHRUN.iter().chain(HCOMM).copied().collect();
-    assert_eq!(placed(&both).source, "hcomm launch");
 }
 
 #[test]
@@ -149,7 +292,7 @@ fn what_is_missing_is_named() {
     for (pairs, name) in [(SRUN, "MASTER_ADDR"), (HYDRA, "MASTER_ADDR"), (TORCHRUN, "MASTER_ADDR")] {
         let gone = ["SLURM_STEP_NODELIST", "SLURM_LAUNCH_NODE_IPADDR", "MPI_LOCALNRANKS", "MASTER_ADDR"];
         let pairs: Vec<_> = pairs.iter().copied().filter(|(n, _)| !gone.contains(n)).collect();
-        let text = text_of(&pairs);
+        let text = text_of(&with(&pairs, "PMI_JOBID", "9"));
         assert!(text.contains(&format!("{name} is not set")), "{text}");
     }
     assert!(

@@ -1,12 +1,12 @@
 //! [`Token`]: the secret that all ranks of a job share.
 
-use std::fmt;
+use std::{fmt, io};
+
+use rustix::rand::{GetRandomFlags, getrandom};
 
 /// 32 bytes that a rank must prove to know before its peers talk to it.
 ///
-/// `hcomm launch` draws them at random and hands them over in the environment, which only the same user (and root) can read. Under
-/// other launchers they come from `HCOMM_TOKEN` if that is set; otherwise they are derived from the job's identity. A derived token keeps
-/// jobs from being mixed up, but it is no secret: who knows the job's number can compute it.
+/// Where they come from: [`super::Secret`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
@@ -28,6 +28,19 @@ impl Token {
             word.copy_from_slice(&hash(salt, facts).to_le_bytes());
         }
         Token(bytes)
+    }
+
+    /// A token that nobody can guess.
+    ///
+    /// # Errors
+    /// Where the system has no random bytes.
+    pub fn draw() -> io::Result<Self> {
+        let mut bytes = [0; 32];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        Ok(Token(bytes))
     }
 
     /// Reads 64 hexadecimal digits.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::service::is_address;
+use super::starter::{self, Starter};
 use super::{Address, EnvironmentError, Token};
 
 /// A variable that [`super::Placement`] is read from.
@@ -34,22 +35,39 @@ pub const VARIABLES: &[Variable] = &[
     },
 ];
 
-/// Environment variables by name. Without `Debug`: one of them is a secret.
-#[derive(Clone, Default)]
+/// Environment variables by name, and the way to the process that set them. Without `Debug`: one of them is a secret.
+#[derive(Clone)]
 pub struct Variables {
     values: HashMap<String, String>,
+    find_starter: FindStarter,
 }
+
+/// Finds the process that started this one and its neighbours, by the names of such processes and the variable of the rank.
+type FindStarter = fn(&[&str], &str) -> Option<Starter>;
 
 impl Variables {
     /// This process's environment. What is not UTF-8 is replaced, and then refused by whoever reads it as a number or an address.
     pub fn from_env() -> Self {
         let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
-        Variables { values: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect() }
+        let values = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        Variables { values, find_starter: starter::find }
     }
 
-    /// The variables of `pairs`.
+    /// The variables of `pairs`, which no process is known to have set.
     pub fn from_pairs<N: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (N, V)>) -> Self {
-        Variables { values: pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+        let values = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Variables { values, find_starter: |_, _| None }
+    }
+
+    /// The same, set by a process of this host.
+    #[cfg(test)]
+    pub(super) fn set_by(self, find_starter: FindStarter) -> Self {
+        Variables { find_starter, ..self }
+    }
+
+    /// The process that started this one; see [`starter::find`].
+    pub(super) fn starter(&self, daemons: &[&str], rank: &str) -> Option<Starter> {
+        (self.find_starter)(daemons, rank)
     }
 
     /// A variable's value, if it is set and not empty.

@@ -53,7 +53,7 @@ pub fn connected(settings: &[Settings]) -> Vec<Result<Communicator, CreateError>
             local_rank: None,
             local_world: None,
             address: Address { host: host.clone(), port: 29_400 },
-            token: Token::derived(&["a test", &host]),
+            secret: Token::derived(&["a test", &host]).into(),
             source: "by hand",
         };
         Communicator::connect(&placement, settings[rank].clone())

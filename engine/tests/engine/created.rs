@@ -25,7 +25,7 @@ fn rank_0_brings_the_listener_at_which_it_is_found() {
                 local_rank: None,
                 local_world: None,
                 address: Address { host: "127.0.0.1".to_owned(), port },
-                token: Token::derived(&["a listener", &port.to_string()]),
+                secret: Token::derived(&["a listener", &port.to_string()]).into(),
                 source: "by hand",
             };
             Communicator::connect_with(&placement, Settings::default(), listener)

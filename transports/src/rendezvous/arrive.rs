@@ -1,6 +1,6 @@
 //! The rendezvous as ranks other than 0 see it: connect with rank 0, say where one is, wait for the others.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,10 +13,11 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::context::{ATTEMPT, Context};
 use super::doorman::Doorman;
-use super::error::JoinError;
+use super::error::{JoinError, list};
 use super::handshake::{self, HandshakeError, PROTOCOL_VERSION};
 use super::message::{self, Message, ReadError};
 use super::roster::Member;
+use super::token::Token;
 use super::{Agreed, doors};
 use crate::control::socket::Socket;
 
@@ -31,26 +32,36 @@ pub(super) struct Arrived {
     output: WriteHalf<Socket>,
     heard: mpsc::Receiver<Result<Message, ReadError>>,
     zero: SocketAddr,
+    /// This rank's own address on that connection.
+    own: Option<IpAddr>,
     _reader: JoinSet<()>,
 }
 
-/// Goes to rank 0 and waits until all are there.
-pub(super) async fn arrive(context: &Context) -> Result<(Arrived, Doorman, Agreed, Vec<Member>), JoinError> {
-    let (stream, zero) = reach(context).await?;
-    let near = stream.local_addr().ok().map(|address| address.ip().to_canonical());
-    let (doorman, member) = doors::open(context, near)?;
-    let (input, output) = tokio::io::split(Socket::Tcp(stream));
-    let (sender, heard) = mpsc::channel(16);
-    let mut reader = JoinSet::new();
-    reader.spawn(listen(input, sender));
-    let mut arrived = Arrived { output, heard, zero, _reader: reader };
-    let (rank, world) = (context.rank as u32, context.world as u32);
-    arrived.say(&Message::Arrive { rank, world, member }).await?;
-    let (settings, members) = arrived.welcome(context).await?;
-    Ok((arrived, doorman, Agreed { settings, world: context.world, version: PROTOCOL_VERSION }, members))
-}
-
 impl Arrived {
+    /// Goes to rank 0, wherever it is; what is learnt of that comes with the context.
+    pub(super) async fn reach(context: &Context) -> Result<(Arrived, Context), JoinError> {
+        let Reached { stream, zero, address, token } = reach(context).await?;
+        let own = stream.local_addr().ok().map(|address| address.ip().to_canonical());
+        let (input, output) = tokio::io::split(Socket::Tcp(stream));
+        let (sender, heard) = mpsc::channel(16);
+        let mut reader = JoinSet::new();
+        reader.spawn(listen(input, sender));
+        let arrived = Arrived { output, heard, zero, own, _reader: reader };
+        Ok((arrived, context.with_meeting(address, token)))
+    }
+
+    /// Says where this rank is, and waits until all are there.
+    pub(super) async fn arrive(
+        &mut self,
+        context: &Context,
+    ) -> Result<(Doorman, Agreed, Vec<Member>), JoinError> {
+        let (doorman, member) = doors::open(context, self.own)?;
+        let (rank, world) = (context.rank as u32, context.world as u32);
+        self.say(&Message::Arrive { rank, world, member }).await?;
+        let (settings, members) = self.welcome(context).await?;
+        Ok((doorman, Agreed { settings, world: context.world, version: PROTOCOL_VERSION }, members))
+    }
+
     /// Connects with the others, unless rank 0 has bad news; then waits until all have done so.
     pub(super) async fn agree<T>(
         &mut self,
@@ -64,6 +75,7 @@ impl Arrived {
         match connected {
             Ok(pairs) => {
                 self.say(&Message::Ready).await?;
+                context.awaited.set("the other ranks, which are not all connected".to_owned());
                 self.go(context).await.map(|()| pairs)
             }
             Err(error) => {
@@ -88,7 +100,10 @@ impl Arrived {
         let mut missing = Vec::new();
         loop {
             match timeout_at(context.until, self.heard.recv()).await {
-                Ok(Some(Ok(Message::Waiting(ranks)))) => missing = ranks,
+                Ok(Some(Ok(Message::Waiting(ranks)))) => {
+                    context.awaited.set(absent(&ranks.iter().map(|&rank| rank as Rank).collect::<Vec<_>>()));
+                    missing = ranks;
+                }
                 Ok(Some(Ok(Message::Welcome { settings, members }))) => {
                     return self.check(context, settings, members);
                 }
@@ -174,8 +189,22 @@ async fn listen(mut input: ReadHalf<Socket>, heard: mpsc::Sender<Result<Message,
     }
 }
 
+/// What a rank waits for while these have not arrived.
+pub(super) fn absent(ranks: &[Rank]) -> String {
+    let have = if ranks.len() == 1 { "has" } else { "have" };
+    format!("{}, which {have} not arrived", list(ranks))
+}
+
+/// A proved connection with rank 0.
+struct Reached {
+    stream: TcpStream,
+    zero: SocketAddr,
+    address: String,
+    token: Token,
+}
+
 /// Connects with rank 0, again and again where it is not there yet.
-async fn reach(context: &Context) -> Result<(TcpStream, SocketAddr), JoinError> {
+async fn reach(context: &Context) -> Result<Reached, JoinError> {
     let mut pause = FIRST_PAUSE;
     loop {
         let limit = (Instant::now() + ATTEMPT).min(context.until);
@@ -183,11 +212,11 @@ async fn reach(context: &Context) -> Result<(TcpStream, SocketAddr), JoinError> 
             Ok(Ok(reached)) => return Ok(reached),
             Ok(Err(Failure::Final(error))) => return Err(error),
             Ok(Err(Failure::Passing(cause))) => cause,
-            Err(_) => "no answer".to_owned(),
+            Err(_) => format!("no answer (at {:?})", context.address),
         };
+        context.awaited.set(format!("rank 0, which has not arrived: {cause}"));
         if Instant::now() + pause >= context.until {
-            let (address, within) = (context.address.clone(), context.within);
-            return Err(JoinError::NoRankZero { address, within, cause });
+            return Err(JoinError::NoRankZero { within: context.within, cause });
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -200,20 +229,26 @@ enum Failure {
     Final(JoinError),
 }
 
-async fn attempt(context: &Context) -> Result<(TcpStream, SocketAddr), Failure> {
-    let passing = |error: std::io::Error| Failure::Passing(error.to_string());
-    let mut stream = TcpStream::connect(context.address.as_str()).await.map_err(passing)?;
+async fn attempt(context: &Context) -> Result<Reached, Failure> {
+    let (address, token) = match &context.find {
+        Some(find) => find().map_err(Failure::Passing)?,
+        None => (context.address.clone(), context.token.clone()),
+    };
+    let passing = |error: std::io::Error| Failure::Passing(format!("{error} (at {address:?})"));
+    let mut stream = TcpStream::connect(address.as_str()).await.map_err(passing)?;
     stream.set_nodelay(true).map_err(passing)?;
     let zero = stream.peer_addr().map_err(passing)?;
     if stream.local_addr().map_err(passing)? == zero {
         // With nobody listening, a port of the ephemeral range can be connected with itself.
-        return Err(Failure::Passing("connection refused".to_owned()));
+        return Err(passing(std::io::ErrorKind::ConnectionRefused.into()));
     }
-    match handshake::connect(&mut stream, &context.token, PROTOCOL_VERSION).await {
-        Ok(()) => Ok((stream, zero)),
+    match handshake::connect(&mut stream, &token, PROTOCOL_VERSION).await {
+        Ok(()) => Ok(Reached { stream, zero, address, token }),
         Err(HandshakeError::Broken(error)) => Err(passing(error)),
+        // Who was told of the address may have been told of an earlier one.
+        Err(error) if context.find.is_some() => Err(Failure::Passing(format!("{error} (at {address:?})"))),
         Err(error) => {
-            let peer = format!("rank 0 at {}", context.address);
+            let peer = format!("rank 0 at {address}");
             Err(Failure::Final(JoinError::Stranger { peer, cause: error.to_string() }))
         }
     }

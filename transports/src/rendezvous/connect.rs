@@ -7,7 +7,7 @@ use std::time::Duration;
 use hcomm_ops::Rank;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Transports;
 use super::context::{ATTEMPT, Context};
@@ -53,21 +53,39 @@ impl Connector {
         let (Some(local), Ok(name)) = (&self.local, &self.doors().unix) else {
             return Err("this rank has no memory to share".to_owned());
         };
-        let attempt = async {
-            let mut stream = UnixStream::connect(format!("\0{name}")).await?;
-            self.prove(&mut stream).await?;
-            io::Result::Ok(stream)
-        };
-        match timeout(ATTEMPT, attempt).await {
-            Ok(Ok(stream)) => Ok((stream, Arc::clone(local))),
-            Ok(Err(error)) => Err(format!("the Unix socket of rank {} cannot be opened: {error}", self.peer)),
-            Err(_) => Err(format!("the Unix socket of rank {} does not answer", self.peer)),
+        let mut cause = format!("the Unix socket of rank {} does not answer", self.peer);
+        loop {
+            let left = self.context.until.saturating_duration_since(Instant::now());
+            match timeout(left.min(ATTEMPT), self.attempt_unix(name)).await {
+                Ok(Ok(stream)) => return Ok((stream, Arc::clone(local))),
+                Ok(Err(error)) => {
+                    cause = format!("the Unix socket of rank {} cannot be opened: {error}", self.peer);
+                    if is_final(&error) {
+                        return Err(cause);
+                    }
+                }
+                // It may be slow, or stopped for a while: as long as there is time, that is no reason to do without.
+                Err(_) => {}
+            }
+            if Instant::now() + PAUSE >= self.context.until {
+                return Err(cause);
+            }
+            sleep(PAUSE).await;
         }
+    }
+
+    async fn attempt_unix(&self, name: &str) -> io::Result<UnixStream> {
+        let mut stream = UnixStream::connect(format!("\0{name}")).await?;
+        self.prove(&mut stream).await?;
+        Ok(stream)
     }
 
     async fn share(&self, mut stream: UnixStream, local: &Local) -> Result<Pair, JoinError> {
         self.introduce(&mut stream, Purpose::Shared, None).await?;
-        let (stream, wire) = local.hand_over(stream, self.peer).await.map_err(|cause| self.fault(cause))?;
+        let (stream, wire) = local
+            .hand_over(stream, self.peer, self.context.until)
+            .await
+            .map_err(|cause| self.fault(cause))?;
         let (control, data) = (Socket::Unix(stream), Data::Shm(Box::new(wire)));
         Ok(Pair { peer: self.peer, control, data, route: Route::Shm })
     }
@@ -92,7 +110,7 @@ impl Connector {
         why_not_shm: Option<String>,
     ) -> Result<(), JoinError> {
         let hello = PairHello { rank: self.context.rank as u32, purpose, config: self.config, why_not_shm };
-        match timeout(ATTEMPT, message::write(stream, &Message::Pair(hello))).await {
+        match timeout_at(self.context.until, message::write(stream, &Message::Pair(hello))).await {
             Ok(written) => written.map_err(|error| self.fault(error.to_string())),
             Err(_) => Err(self.fault("it does not read from its connection".to_owned())),
         }
@@ -135,4 +153,10 @@ impl Connector {
     fn fault(&self, cause: String) -> JoinError {
         JoinError::Pair { rank: self.context.rank, peer: self.peer, cause }
     }
+}
+
+/// Whether another attempt to open a Unix socket would come to the same: it is not there, or this process may not open it.
+fn is_final(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, InvalidInput, NotFound, PermissionDenied, Unsupported};
+    matches!(error.kind(), ConnectionRefused | InvalidInput | NotFound | PermissionDenied | Unsupported)
 }

@@ -1,21 +1,24 @@
 //! [`Doorman`]: lets in the connections that prove the job token, each at its own pace, and keeps everybody else out of the way.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::context::ATTEMPT;
 use super::handshake::{self, HandshakeError};
+use super::queue::Queue;
 use super::token::Token;
 use crate::control::socket::Socket;
 
-/// Connections that may be proving themselves at once; more wait in the system's queue.
-const MAX_UNPROVED: usize = 256;
+/// Proved connections that nobody has taken yet.
+const MOST_PROVED: usize = 256;
 /// Different refusals that are remembered.
 const MAX_NOTES: usize = 4;
 /// After a failed accept (out of descriptors, say).
@@ -34,7 +37,7 @@ pub(super) struct Proved {
 pub(super) struct Doorman {
     proved: mpsc::Receiver<Proved>,
     notes: Notes,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 /// Why others were refused.
@@ -44,20 +47,15 @@ struct Notes(Arc<Mutex<Vec<String>>>);
 impl Doorman {
     /// Begins to listen.
     pub(super) fn new(token: &Token, tcp: TcpListener, unix: Option<UnixListener>) -> Self {
-        let (sender, proved) = mpsc::channel(MAX_UNPROVED);
+        let (sender, proved) = mpsc::channel(MOST_PROVED);
         let notes = Notes::default();
-        let door = Door {
-            token: token.clone(),
-            unproved: Arc::new(Semaphore::new(MAX_UNPROVED)),
-            proved: sender,
-            notes: notes.clone(),
-        };
+        let door = Door { token: token.clone(), proved: sender, notes: notes.clone() };
         let mut tasks = JoinSet::new();
         if let Some(unix) = unix {
             tasks.spawn(door.clone().stand(Listener::Unix(unix)));
         }
         tasks.spawn(door.stand(Listener::Tcp(tcp)));
-        Doorman { proved, notes, _tasks: tasks }
+        Doorman { proved, notes, tasks }
     }
 
     /// The next that has proved itself. Cancel safe.
@@ -67,6 +65,11 @@ impl Doorman {
             // The tasks end with the doorman only.
             None => std::future::pending().await,
         }
+    }
+
+    /// Lets nobody in any more.
+    pub(super) fn close(&mut self) {
+        self.tasks.abort_all();
     }
 
     /// Who was refused and why, as a clause to end a sentence with; empty where nobody was.
@@ -79,7 +82,6 @@ impl Doorman {
 #[derive(Clone)]
 struct Door {
     token: Token,
-    unproved: Arc<Semaphore>,
     proved: mpsc::Sender<Proved>,
     notes: Notes,
 }
@@ -91,23 +93,20 @@ enum Listener {
 
 impl Door {
     async fn stand(self, listener: Listener) {
-        let mut visitors = JoinSet::new();
+        let mut visitors = Visitors::default();
         loop {
-            let Ok(permit) = Arc::clone(&self.unproved).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok(visitor) => {
-                    let door = self.clone();
-                    visitors.spawn(async move {
-                        door.prove(visitor).await;
-                        drop(permit);
-                    });
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+            let due = visitors.queue.poll_out().filter(|_| visitors.queue.is_full());
+            tokio::select! {
+                id = visitors.next_end() => visitors.queue.handle_end(id),
+                id = next_out(due) => visitors.put_out(id),
+                accepted = listener.accept(), if !visitors.queue.is_full() => match accepted {
+                    Ok(visitor) => visitors.let_in(self.clone(), visitor),
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection could not be accepted");
+                        visitors.make_room().await;
+                    }
+                },
             }
-            while visitors.try_join_next().is_some() {}
         }
     }
 
@@ -128,6 +127,69 @@ impl Door {
             if notes.len() < MAX_NOTES {
                 notes.push(format!("{from}, because {error}"));
             }
+        }
+    }
+}
+
+/// Those who are proving themselves.
+#[derive(Default)]
+struct Visitors {
+    queue: Queue,
+    tasks: JoinSet<()>,
+    handles: HashMap<Id, AbortHandle>,
+}
+
+impl Visitors {
+    fn let_in(&mut self, door: Door, visitor: Proved) {
+        let address = visitor.address();
+        let handle = self.tasks.spawn(async move { door.prove(visitor).await });
+        self.queue.handle_visitor(handle.id(), address, Instant::now());
+        self.handles.insert(handle.id(), handle);
+    }
+
+    /// The next that has proved itself or gone. Cancel safe.
+    async fn next_end(&mut self) -> Id {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => error.id(),
+            None => std::future::pending().await,
+        };
+        self.handles.remove(&id);
+        id
+    }
+
+    fn put_out(&mut self, id: Id) {
+        self.queue.handle_end(id);
+        if let Some(handle) = self.handles.get(&id) {
+            handle.abort();
+        }
+    }
+
+    /// The system has no descriptor left, say: whoever has been here long goes.
+    async fn make_room(&mut self) {
+        if let Some((id, _)) = self.queue.poll_out().filter(|&(_, at)| at <= Instant::now()) {
+            self.put_out(id);
+        }
+        sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Who has to go, once its time has come. Cancel safe.
+async fn next_out(due: Option<(Id, Instant)>) -> Id {
+    match due {
+        Some((id, at)) => {
+            sleep_until(at).await;
+            id
+        }
+        None => std::future::pending().await,
+    }
+}
+
+impl Proved {
+    fn address(&self) -> Option<IpAddr> {
+        match &self.socket {
+            Socket::Tcp(stream) => stream.peer_addr().ok().map(|from| from.ip().to_canonical()),
+            Socket::Unix(_) => None,
         }
     }
 }

@@ -28,13 +28,11 @@ pub enum JoinError {
         source: io::Error,
     },
     /// Rank 0 is not there: is it running, and is the address right?
-    #[error("rank 0 did not arrive within {}: {cause} (at {address:?})", seconds(*within))]
+    #[error("rank 0 did not arrive within {}: {cause}", seconds(*within))]
     NoRankZero {
-        /// Where it should be.
-        address: String,
         /// The deadline.
         within: Duration,
-        /// What the last attempt met with.
+        /// What the last attempt met with, and where.
         cause: String,
     },
     /// Something is at rank 0's address, or at a peer's, that is not of this job.
@@ -97,6 +95,12 @@ pub enum JoinError {
         /// The deadline.
         within: Duration,
     },
+    /// Somebody called it off here ([`super::Cancel`]): begin anew if that was not meant.
+    #[error("rank {rank} was interrupted during the rendezvous")]
+    Cancelled {
+        /// This rank.
+        rank: Rank,
+    },
     /// Another rank failed; the text is its error.
     #[error("{reason}")]
     Elsewhere {
@@ -146,7 +150,7 @@ impl JoinError {
 }
 
 /// "rank 3" or "ranks 2, 5".
-fn list(ranks: &[Rank]) -> String {
+pub(super) fn list(ranks: &[Rank]) -> String {
     let mut text = String::from(if ranks.len() == 1 { "rank " } else { "ranks " });
     for (at, rank) in ranks.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };

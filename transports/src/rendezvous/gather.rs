@@ -1,6 +1,6 @@
 //! The rendezvous as rank 0 sees it: wait for the others, tell them of each other, and let all go at once.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,12 +9,13 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep_until, timeout, timeout_at};
 
-use super::context::{ATTEMPT, Context};
+use super::arrive::absent;
+use super::context::Context;
 use super::doorman::{Doorman, Proved};
 use super::doors;
-use super::error::JoinError;
+use super::error::{JoinError, list};
 use super::message::{self, Message, ReadError};
 use super::roster::Member;
 use crate::control::socket::Socket;
@@ -31,7 +32,9 @@ pub(super) struct Gathering {
     world: usize,
     doorman: Doorman,
     members: Vec<Option<Member>>,
-    outputs: Vec<Option<WriteHalf<Socket>>>,
+    /// What the writers of those that are here are to tell them.
+    outputs: Vec<Option<mpsc::UnboundedSender<Bytes>>>,
+    writers: JoinSet<()>,
     heard: mpsc::Receiver<Heard>,
     /// For the readers to be.
     hears: mpsc::Sender<Heard>,
@@ -52,17 +55,22 @@ pub(super) async fn listen(
     if let Some(listener) = given {
         return doors::from_std(listener).map_err(failed);
     }
-    let mut resolved = tokio::net::lookup_host(context.address.as_str()).await.map_err(failed)?;
-    let first = resolved.next().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
-    bind(context, first).map_err(failed)
+    let port = context.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = port.ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+    bind(context, port).map_err(failed)
 }
 
-/// A loopback address is meant as it is; of others only the port, for a host's name may lead to its loopback address.
-fn bind(context: &Context, address: SocketAddr) -> std::io::Result<TcpListener> {
-    match context.is_loopback() {
-        true => doors::from_std(std::net::TcpListener::bind(address)?),
-        false => doors::anywhere(address.port()),
+/// A loopback address is meant as it is; of others only the port: a host's own name may lead to its loopback address, or nowhere yet.
+fn bind(context: &Context, port: u16) -> std::io::Result<TcpListener> {
+    if !context.is_loopback() {
+        return doors::anywhere(port);
     }
+    let named: Vec<IpAddr> = match context.host_of_zero().parse() {
+        Ok(address) => vec![address],
+        Err(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+    };
+    let addresses: Vec<SocketAddr> = named.into_iter().map(|address| (address, port).into()).collect();
+    doors::from_std(std::net::TcpListener::bind(&addresses[..])?)
 }
 
 impl Gathering {
@@ -72,7 +80,8 @@ impl Gathering {
         let doorman = Doorman::new(&context.token, listener, None);
         let members = std::iter::once(Some(own)).chain((1..context.world).map(|_| None)).collect();
         let outputs = (0..context.world).map(|_| None).collect();
-        Gathering { world: context.world, doorman, members, outputs, heard, hears, readers: JoinSet::new() }
+        let (readers, writers) = (JoinSet::new(), JoinSet::new());
+        Gathering { world: context.world, doorman, members, outputs, writers, heard, hears, readers }
     }
 
     /// Waits until all are here, and tells them.
@@ -84,8 +93,7 @@ impl Gathering {
         let gathered = self.wait_for_all(context).await;
         match gathered {
             Ok(members) => {
-                self.tell_all(&Message::Welcome { settings: settings.clone(), members: members.clone() })
-                    .await;
+                self.tell_all(&Message::Welcome { settings: settings.clone(), members: members.clone() });
                 Ok(members)
             }
             Err(error) => Err(self.refuse(error).await),
@@ -100,7 +108,8 @@ impl Gathering {
     ) -> Result<T, JoinError> {
         match self.oversee(context, pairs).await {
             Ok(pairs) => {
-                self.tell_all(&Message::Go).await;
+                self.tell_all(&Message::Go);
+                self.finish(context.until + VERDICT).await;
                 Ok(pairs)
             }
             Err(error) => Err(self.refuse(error).await),
@@ -116,13 +125,17 @@ impl Gathering {
             }
             tokio::select! {
                 () = sleep_until(context.until) => return Err(self.missing(context)),
-                proved = self.doorman.next() => drop(self.readers.spawn(attend(proved, self.hears.clone()))),
+                () = context.cancel.cancelled() => return Err(JoinError::Cancelled { rank: context.rank }),
+                proved = self.doorman.next() => {
+                    drop(self.readers.spawn(attend(proved, self.hears.clone(), context.until)));
+                }
                 Some(heard) = self.heard.recv() => self.handle_heard(context, heard).await?,
                 _ = tell.tick() => {
                     let missing = self.missing_ranks();
                     if missing.len() != told {
                         told = missing.len();
-                        self.tell_all(&Message::Waiting(missing.iter().map(|&rank| rank as u32).collect())).await;
+                        context.awaited.set(absent(&missing));
+                        self.tell_all(&Message::Waiting(missing.iter().map(|&rank| rank as u32).collect()));
                     }
                 }
             }
@@ -135,7 +148,9 @@ impl Gathering {
                 match self.admit(rank, world, &from) {
                     Ok(rank) => {
                         self.members[rank] = Some(member);
-                        self.outputs[rank] = Some(output);
+                        let (tell, told) = mpsc::unbounded_channel();
+                        self.outputs[rank] = Some(tell);
+                        self.writers.spawn(pass_on(output, told));
                         Ok(())
                     }
                     Err(error) => {
@@ -182,7 +197,12 @@ impl Gathering {
         let mut connected = None;
         let mut unready: Vec<Rank> = (1..self.world).collect();
         loop {
+            context.awaited.set(match unready.is_empty() {
+                true => "its own connections".to_owned(),
+                false => format!("{}, not connected with all others", list(&unready)),
+            });
             tokio::select! {
+                () = context.cancel.cancelled() => return Err(JoinError::Cancelled { rank: context.rank }),
                 outcome = &mut pairs, if connected.is_none() => connected = Some(outcome?),
                 Some(heard) = self.heard.recv() => self.handle_report(context, heard, &mut unready).await?,
                 () = sleep_until(context.until + VERDICT) => {
@@ -224,32 +244,50 @@ impl Gathering {
         }
     }
 
-    /// Tells all that are here; one that does not listen will be noticed by its reader or by its peers.
-    async fn tell_all(&mut self, message: &Message) {
-        let until = Instant::now() + ATTEMPT;
-        for output in self.outputs.iter_mut().flatten() {
-            let _ = tokio::time::timeout_at(until, message::write(output, message)).await;
+    /// Tells all that are here, each at its own pace; one that does not listen will be noticed by its reader or by its peers.
+    fn tell_all(&mut self, message: &Message) {
+        let bytes = message::encode(message);
+        for output in self.outputs.iter().flatten() {
+            // A writer ends early where its connection has broken.
+            let _ = output.send(bytes.clone());
         }
+    }
+
+    /// Waits until all has been written that was told, and closes the connections.
+    async fn finish(&mut self, until: Instant) {
+        self.outputs.clear();
+        let written = async { while self.writers.join_next().await.is_some() {} };
+        let _ = timeout_at(until, written).await;
     }
 
     /// Tells all why it will not be, and gives them a moment to take it in before the connections close.
     async fn refuse(&mut self, error: JoinError) -> JoinError {
-        self.tell_all(&error.as_refusal()).await;
-        for output in self.outputs.iter_mut().flatten() {
-            let _ = output.shutdown().await;
-        }
+        self.doorman.close();
+        self.tell_all(&error.as_refusal());
+        let until = Instant::now() + LAST_WORDS;
+        self.finish(until).await;
         let readers = async { while self.readers.join_next().await.is_some() {} };
         self.heard.close();
-        let _ = timeout(LAST_WORDS, readers).await;
+        let _ = timeout_at(until, readers).await;
         error
     }
 }
 
+/// Writes what a member is told until there is no more.
+async fn pass_on(mut output: WriteHalf<Socket>, mut told: mpsc::UnboundedReceiver<Bytes>) {
+    while let Some(bytes) = told.recv().await {
+        if output.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    let _ = output.shutdown().await;
+}
+
 /// Takes in one connection: the arrival, then whatever else comes.
-async fn attend(proved: Proved, hears: mpsc::Sender<Heard>) {
+async fn attend(proved: Proved, hears: mpsc::Sender<Heard>, until: Instant) {
     let Proved { socket, from } = proved;
     let (mut input, output) = tokio::io::split(socket);
-    let Ok(Ok(Message::Arrive { rank, world, member })) = timeout(ATTEMPT, message::read(&mut input)).await
+    let Ok(Ok(Message::Arrive { rank, world, member })) = timeout_at(until, message::read(&mut input)).await
     else {
         tracing::debug!(from, "a connection proved the job token and did not say who it is");
         return;

@@ -1,11 +1,14 @@
 //! The handshake of every connection between ranks: versions first, then the job token both ways; before that nothing is believed,
 //! nothing is allocated and nothing is told but a version and a nonce.
 //!
-//! A hello has 44 bytes: magic (8), version `u32` little endian, nonce (32). The connector speaks first in both steps.
+//! A hello has 44 bytes: magic (8), version `u32` little endian, nonce (32). The connector speaks first in both steps. An acceptor that does not
+//! believe the connector's proof answers with zeros in place of its own, so that a refusal is not mistaken for a connection that breaks.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::token::{PROOF_BYTES, Role, Token};
 
@@ -14,6 +17,10 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"hcomm\r\n\x1a";
 const HELLO_BYTES: usize = 44;
+/// What stands in the place of a proof where the other's was none.
+const REFUSAL: [u8; PROOF_BYTES] = [0; PROOF_BYTES];
+/// How long a connector may take for its hello, which it sends at once.
+const FIRST_WORDS: Duration = Duration::from_secs(1);
 
 /// How a handshake fails.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +32,10 @@ pub(crate) enum HandshakeError {
     NotHcomm,
     #[error("it speaks protocol version {theirs}, this process version {PROTOCOL_VERSION}")]
     Version { theirs: u32 },
-    /// The other side hung up on our proof.
+    /// The connector says nothing.
+    #[error("it did not say a word within {0:?}")]
+    Silent(Duration),
+    /// The other side does not believe our proof.
     #[error("it does not accept the job token of this process")]
     Refused,
     #[error("it does not know the job token of this process")]
@@ -42,10 +52,12 @@ where
     let theirs = read_hello(stream).await?;
     check_version(&theirs, version)?;
     let hellos = [&ours[..], &theirs[..]];
-    let refused = |_| HandshakeError::Refused;
-    stream.write_all(&token.proof(Role::Connector, hellos)).await.map_err(refused)?;
+    stream.write_all(&token.proof(Role::Connector, hellos)).await?;
     let mut proof = [0; PROOF_BYTES];
-    stream.read_exact(&mut proof).await.map_err(refused)?;
+    stream.read_exact(&mut proof).await?;
+    if proof == REFUSAL {
+        return Err(HandshakeError::Refused);
+    }
     if token.accepts(Role::Acceptor, hellos, &proof) { Ok(()) } else { Err(HandshakeError::Unproved) }
 }
 
@@ -54,7 +66,8 @@ pub(crate) async fn accept<S>(stream: &mut S, token: &Token) -> Result<(), Hands
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let theirs = read_hello(stream).await?;
+    let spoken = timeout(FIRST_WORDS, read_hello(stream)).await;
+    let theirs = spoken.map_err(|_| HandshakeError::Silent(FIRST_WORDS))??;
     let ours = hello(PROTOCOL_VERSION)?;
     stream.write_all(&ours).await?;
     check_version(&theirs, PROTOCOL_VERSION)?;
@@ -62,6 +75,8 @@ where
     let mut proof = [0; PROOF_BYTES];
     stream.read_exact(&mut proof).await?;
     if !token.accepts(Role::Connector, hellos, &proof) {
+        // It may be gone already.
+        let _ = stream.write_all(&REFUSAL).await;
         return Err(HandshakeError::Unproved);
     }
     Ok(stream.write_all(&token.proof(Role::Acceptor, hellos)).await?)
@@ -106,7 +121,7 @@ mod tests {
     type Outcome = Result<(), HandshakeError>;
 
     fn meet(connector: &Token, version: u32, acceptor: &Token) -> (Outcome, Outcome) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (mut near, mut far) = tokio::io::duplex(256);
             let far = async {
@@ -134,6 +149,32 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_breaks_is_no_refusal() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (mut near, mut far) = tokio::io::duplex(256);
+            let far = async {
+                far.write_all(&hello(PROTOCOL_VERSION).unwrap()).await.unwrap();
+                far.read_exact(&mut [0; HELLO_BYTES + PROOF_BYTES]).await.unwrap();
+                drop(far);
+            };
+            let token = Token::new(b"secret");
+            let (near, ()) = tokio::join!(connect(&mut near, &token, PROTOCOL_VERSION), far);
+            assert!(matches!(near, Err(HandshakeError::Broken(_))), "{near:?}");
+        });
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (_near, mut far) = tokio::io::duplex(256);
+            let outcome = accept(&mut far, &Token::new(b"secret")).await;
+            assert!(matches!(outcome, Err(HandshakeError::Silent(_))), "{outcome:?}");
+        });
+    }
+
+    #[test]
     fn another_version_is_named_on_both_sides() {
         let token = Token::new(b"secret");
         let (near, far) = meet(&token, 7, &token);
@@ -145,7 +186,7 @@ mod tests {
 
     #[test]
     fn garbage_is_not_answered() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (mut near, mut far) = tokio::io::duplex(256);
             near.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();

@@ -7,9 +7,9 @@ use hcomm_ops::Rank;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use super::context::{ATTEMPT, Context};
+use super::context::Context;
 use super::doorman::Proved;
 use super::error::JoinError;
 use super::local::Local;
@@ -47,13 +47,14 @@ struct Host {
     world: usize,
     config: WireConfig,
     local: Option<Arc<Local>>,
+    until: Instant,
 }
 
 impl Lobby {
     /// An empty one.
     pub(super) fn new(context: &Context, local: Option<Arc<Local>>, config: WireConfig) -> Self {
         let (greets, greeted) = mpsc::channel(256);
-        let host = Host { rank: context.rank, world: context.world, config, local };
+        let host = Host { rank: context.rank, world: context.world, config, local, until: context.until };
         Lobby { host, waiting: HashMap::new(), greeted, greets, tasks: JoinSet::new() }
     }
 
@@ -115,7 +116,7 @@ impl Host {
     /// Nothing where the connection has no more to say.
     async fn greet(&self, proved: Proved) -> Option<Result<Greeted, JoinError>> {
         let Proved { mut socket, from } = proved;
-        let Ok(Ok(Message::Pair(hello))) = timeout(ATTEMPT, message::read(&mut socket)).await else {
+        let Ok(Ok(Message::Pair(hello))) = timeout_at(self.until, message::read(&mut socket)).await else {
             tracing::debug!(from, "a connection proved the job token and did not say what it is for");
             return None;
         };
@@ -127,7 +128,7 @@ impl Host {
         let why_not_shm = hello.why_not_shm.unwrap_or_default();
         match (hello.purpose, socket, &self.local) {
             (Purpose::Shared, Socket::Unix(stream), Some(local)) => {
-                let handed = local.hand_over(stream, peer).await;
+                let handed = local.hand_over(stream, peer, self.until).await;
                 let (stream, wire) = handed.map_err(|cause| self.fault(peer, cause))?;
                 let (control, data) = (Socket::Unix(stream), Data::Shm(Box::new(wire)));
                 Ok(Greeted::Whole(Pair { peer, control, data, route: Route::Shm }))

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use hcomm_ops::Rank;
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
-use super::context::{ATTEMPT, Context};
+use super::context::Context;
 use super::error::JoinError;
 use super::roster::Member;
 use crate::shm::handover::{self, Handed, Own, Terms};
@@ -71,6 +71,7 @@ impl Local {
         &self,
         stream: UnixStream,
         peer: Rank,
+        until: tokio::time::Instant,
     ) -> Result<(UnixStream, AnyWire), String> {
         let Some(expected) = self.ranks.iter().position(|&rank| rank == peer) else {
             return Err(format!("rank {peer} is not among those that share memory here: {:?}", self.ranks));
@@ -79,9 +80,9 @@ impl Local {
         let own = Own { index: *index, segment, doorbell, heap: heap.as_deref() };
         let send = |stream: &StdStream| handover::send(stream, *terms, own, soon());
         let (stream, ()) = blocking(stream, send)?;
-        match timeout(ATTEMPT, stream.readable()).await {
+        match timeout_at(until, stream.readable()).await {
             Ok(readable) => readable.map_err(|error| error.to_string())?,
-            Err(_) => return Err(format!("rank {peer} handed over no memory within {ATTEMPT:?}")),
+            Err(_) => return Err(format!("rank {peer} handed over no memory before the deadline")),
         }
         let (stream, handed) =
             blocking(stream, |stream| handover::receive(stream, *terms, heap.is_some(), soon()))?;

@@ -10,6 +10,7 @@
 //! disturb nobody (`doorman`). Whatever one rank fails of, all ranks that had arrived are told.
 
 mod arrive;
+mod cancel;
 mod connect;
 mod context;
 mod doorman;
@@ -23,6 +24,7 @@ mod lobby;
 mod local;
 pub mod message;
 mod pairs;
+mod queue;
 mod roster;
 mod session;
 #[cfg(test)]
@@ -36,6 +38,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hcomm_ops::Rank;
 
+pub use self::cancel::{Cancel, Stall};
 pub use self::error::JoinError;
 pub use self::handshake::PROTOCOL_VERSION;
 pub use self::host::Host;
@@ -54,8 +57,11 @@ pub struct Join {
     pub rank: Rank,
     /// How many there are.
     pub world: usize,
-    /// Where rank 0 listens, as `host:port`.
+    /// Where rank 0 listens, as `host:port`; empty where `find` says.
     pub address: String,
+    /// For other ranks than 0, where address and token are not known beforehand: asked before every attempt to reach rank 0. The answer is both, or why
+    /// they are not known yet.
+    pub find: Option<Find>,
     /// For rank 0: the listener, where there is one already; else it is opened at `address`.
     pub listener: Option<TcpListener>,
     /// The secret of the job.
@@ -70,6 +76,10 @@ pub struct Join {
     pub interfaces: InterfaceFilter,
     /// The processors that the control thread keeps to; none is any.
     pub cpus: Vec<u32>,
+    /// Gives the rendezvous up.
+    pub cancel: Cancel,
+    /// Is told of ranks that do not come.
+    pub stall: Stall,
     /// Takes the events of the control plane, from before `join` returns.
     pub handler: Handler,
     /// Derives the dimensions of the wires, equal on all ranks, from what has been agreed. Called on the control thread.
@@ -82,6 +92,9 @@ impl fmt::Debug for Join {
         write!(f, "Join {{ rank {rank} of {world} at {address}, {transports:?}, within {deadline:?} }}")
     }
 }
+
+/// Says where rank 0 listens and what the token is.
+pub type Find = Box<dyn Fn() -> Result<(String, Token), String> + Send + Sync>;
 
 /// Derives the dimensions of the wires.
 pub type Derive = Box<dyn FnOnce(&Agreed, &Roster) -> Dimensions + Send>;
@@ -128,6 +141,10 @@ pub struct Session {
     pub agreed: Agreed,
     /// Who takes part.
     pub roster: Roster,
+    /// Where rank 0 listened.
+    pub address: String,
+    /// What all have proved to know.
+    pub token: Token,
 }
 
 impl fmt::Debug for Session {

@@ -13,7 +13,7 @@ use tokio::time::sleep_until;
 use super::connect::Connector;
 use super::context::Context;
 use super::doorman::Doorman;
-use super::error::JoinError;
+use super::error::{JoinError, list};
 use super::lobby::Lobby;
 use super::local::Local;
 use super::roster::{Member, Route};
@@ -79,6 +79,10 @@ async fn meet_all(
 ) -> Result<Vec<Pair>, JoinError> {
     let mut pairs = Vec::new();
     while pairs.len() + 1 < context.world {
+        if context.rank > 0 {
+            let absent = unpaired(context, &pairs);
+            context.awaited.set(format!("its connections with {}", list(&absent)));
+        }
         tokio::select! {
             proved = doorman.next() => lobby.greet(proved),
             pair = lobby.next() => pairs.push(pair?),
@@ -98,9 +102,13 @@ fn finished(
     })
 }
 
-fn unconnected(context: &Context, pairs: &[Pair]) -> JoinError {
+fn unpaired(context: &Context, pairs: &[Pair]) -> Vec<Rank> {
     let is_absent = |&peer: &Rank| peer != context.rank && pairs.iter().all(|pair| pair.peer != peer);
-    let peers = (0..context.world).filter(is_absent).collect();
+    (0..context.world).filter(is_absent).collect()
+}
+
+fn unconnected(context: &Context, pairs: &[Pair]) -> JoinError {
+    let peers = unpaired(context, pairs);
     JoinError::Unconnected { rank: context.rank, peers, within: context.within }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, bounded};
 use hcomm_ops::Rank;
 
-use super::arrive::{Arrived, arrive};
+use super::arrive::Arrived;
 use super::context::Context;
 use super::doorman::Doorman;
 use super::error::JoinError;
@@ -49,8 +49,12 @@ pub fn join(join: Join) -> Result<Session, JoinError> {
     }
 }
 
-async fn run(join: Join, answer: Sender<Result<Session, JoinError>>) {
-    match assemble(join).await {
+async fn run(mut join: Join, answer: Sender<Result<Session, JoinError>>) {
+    let assembled = match Context::of(&mut join) {
+        Ok(context) => supervise(join, Arc::new(context)).await,
+        Err(error) => Err(error),
+    };
+    match assembled {
         Ok((session, tasks)) => {
             // A caller that has stopped waiting drops the session with the channel, which ends the tasks.
             drop(answer.send(Ok(session)));
@@ -60,20 +64,35 @@ async fn run(join: Join, answer: Sender<Result<Session, JoinError>>) {
     }
 }
 
-async fn assemble(join: Join) -> Result<(Session, MeshTasks), JoinError> {
-    let context = Arc::new(Context::of(&join)?);
+/// The rendezvous, unless it is given up; meanwhile the user is told who is missing.
+async fn supervise(join: Join, context: Arc<Context>) -> Result<(Session, MeshTasks), JoinError> {
+    let (cancel, stall) = (join.cancel.clone(), join.stall.clone());
+    let (rank, world) = (context.rank, context.world);
+    let awaited = context.awaited.clone();
+    let within = context.within;
+    tokio::select! {
+        assembled = assemble(join, context) => assembled,
+        // Rank 0 has others to tell of it first.
+        () = cancel.cancelled(), if rank > 0 || world == 1 => Err(JoinError::Cancelled { rank }),
+        () = stall.watch(&awaited, within) => unreachable!("a watch does not end"),
+    }
+}
+
+async fn assemble(join: Join, context: Arc<Context>) -> Result<(Session, MeshTasks), JoinError> {
     let mut parts = Parts { context: Arc::clone(&context), dimensions: Some(join.dimensions) };
     let Assembled { agreed, members, pairs, place, dimensions } = match join.rank {
         _ if join.world == 1 => parts.be_alone(join.settings)?,
         0 => parts.lead(join.listener, join.settings).await?,
         _ => parts.follow().await?,
     };
+    let context = parts.context;
     let roster = Roster { routes: routes(&context, &pairs), members };
     let (wires, connected) = part(&context, &roster, pairs, dimensions)?;
     let (control, tasks) = MeshControl::new(context.rank, join.handler, connected);
     let (doorbell, heap) = place;
     let endpoint = Endpoint { wires, doorbell, heap };
-    Ok((Session { endpoint, control: Box::new(control), agreed, roster }, tasks))
+    let (address, token) = (context.address.clone(), context.token.clone());
+    Ok((Session { endpoint, control: Box::new(control), agreed, roster, address, token }, tasks))
 }
 
 struct Assembled {
@@ -119,8 +138,10 @@ impl Parts {
     }
 
     async fn follow(&mut self) -> Result<Assembled, JoinError> {
-        let context = Arc::clone(&self.context);
-        let (mut arrived, mut doorman, agreed, members): (Arrived, Doorman, _, _) = arrive(&context).await?;
+        let (mut arrived, context) = Arrived::reach(&self.context).await?;
+        let context = Arc::new(context);
+        self.context = Arc::clone(&context);
+        let (mut doorman, agreed, members): (Doorman, _, _) = arrived.arrive(&context).await?;
         let dimensions = self.dimensions(&agreed, &members)?;
         let pairs = connect_all(&context, &mut doorman, &members, dimensions.wire);
         let (pairs, place) = arrived.agree(&context, pairs).await?;

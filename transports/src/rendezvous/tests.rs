@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Dimensions, Join, JoinError, Route, Session, Token, Transports, join};
+use super::{Dimensions, Join, JoinError, Route, Session, Stall, Token, Transports, join};
 use crate::control::{Event, Handler};
 use crate::wire::{Arrival, Key, Sent, Wire, WireConfig, Word};
 
@@ -30,6 +30,7 @@ fn part(rank: usize, world: usize, address: SocketAddr) -> (Join, Log) {
         rank,
         world,
         address: address.to_string(),
+        find: None,
         listener: None,
         token: Token::new(b"the token of this test"),
         deadline: PATIENCE,
@@ -37,6 +38,8 @@ fn part(rank: usize, world: usize, address: SocketAddr) -> (Join, Log) {
         settings: Bytes::from(format!("settings of rank {rank}")),
         interfaces: "".parse().unwrap(),
         cpus: Vec::new(),
+        cancel: Default::default(),
+        stall: Default::default(),
         handler: Arc::new(move |event| events.lock().unwrap().push(event)) as Handler,
         dimensions: Box::new(|_, _| Dimensions { wire: CONFIG, tcp: Default::default() }),
     };
@@ -408,5 +411,197 @@ fn a_rank_that_has_left_lets_go_of_its_handler() {
     }
     for (_, log) in &sessions {
         until("the handler's end", || Arc::strong_count(log) == 1);
+    }
+}
+
+#[test]
+fn a_rendezvous_that_is_given_up_frees_its_port_and_its_peers() {
+    let (listener, address) = listener();
+    let (mut zero, _) = part(0, 3, address);
+    zero.listener = Some(listener);
+    let cancel = zero.cancel.clone();
+    let start = Instant::now();
+    let (zero, one) = std::thread::scope(|scope| {
+        let zero = scope.spawn(move || join(zero));
+        let one = scope.spawn(move || join(part(1, 3, address).0));
+        std::thread::sleep(Duration::from_millis(300));
+        cancel.cancel();
+        (zero.join().unwrap(), one.join().unwrap())
+    });
+    assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
+    for outcome in [zero, one] {
+        assert_eq!(outcome.unwrap_err().to_string(), "rank 0 was interrupted during the rendezvous");
+    }
+    drop(TcpListener::bind(address).expect("the port is free"));
+}
+
+#[test]
+fn a_member_that_gives_up_is_gone_at_once() {
+    let (listener, address) = listener();
+    let (mut zero, _) = part(0, 3, address);
+    zero.listener = Some(listener);
+    let (one, _) = part(1, 3, address);
+    let cancel = one.cancel.clone();
+    let start = Instant::now();
+    let (zero, one) = std::thread::scope(|scope| {
+        let zero = scope.spawn(move || join(zero));
+        let one = scope.spawn(move || join(one));
+        std::thread::sleep(Duration::from_millis(300));
+        cancel.cancel();
+        (zero.join().unwrap(), one.join().unwrap())
+    });
+    assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
+    assert_eq!(one.unwrap_err().to_string(), "rank 1 was interrupted during the rendezvous");
+    let text = zero.unwrap_err().to_string();
+    assert_eq!(text, "rank 1 vanished during the rendezvous: it closed the connection");
+}
+
+#[test]
+fn a_long_wait_is_told_of_with_those_that_are_missing() {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let outcomes = meet(&[0, 2], 4, |join| {
+        let (told, rank) = (Arc::clone(&told), join.rank);
+        join.deadline = Duration::from_millis(1500);
+        let say = move |text: &str| told.lock().unwrap().push(format!("rank {rank}: {text}"));
+        join.stall = Stall { after: Duration::from_millis(300), say: Arc::new(say) };
+    });
+    assert_eq!(error(&outcomes[0]), "ranks 1, 3 did not arrive within 1.5 s");
+    let told = told.lock().unwrap();
+    for rank in [0, 2] {
+        let is_told = |text: &String| {
+            text.starts_with(&format!("rank {rank}: the rendezvous has waited ")) && text.contains(MISSING)
+        };
+        assert!(told.iter().any(is_told), "{told:?}");
+    }
+    const MISSING: &str = " s for ranks 1, 3, which have not arrived; it ends after 1.5s";
+}
+
+#[test]
+fn a_wait_for_rank_zero_says_where() {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (listener, address) = listener();
+    drop(listener);
+    let (mut own, _) = part(1, 2, address);
+    own.deadline = Duration::from_millis(1000);
+    let heard = Arc::clone(&told);
+    let say = move |text: &str| heard.lock().unwrap().push(text.to_owned());
+    own.stall = Stall { after: Duration::from_millis(300), say: Arc::new(say) };
+    join(own).unwrap_err();
+    let told = told.lock().unwrap();
+    assert!(told[0].contains("for rank 0, which has not arrived: "), "{told:?}");
+    assert!(told[0].contains(&address.to_string()), "{told:?}");
+}
+
+/// The others are told elsewhere how to find rank 0; first wrongly.
+#[test]
+fn rank_zero_is_looked_for_until_it_is_found() {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let asked = &*Box::leak(Box::new(asked));
+    let outcomes = meet(&all(2), 2, |join| {
+        if join.rank == 1 {
+            let (address, token) = (std::mem::take(&mut join.address), join.token.clone());
+            join.find =
+                Some(Box::new(move || match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                    0 => Err("nobody knows yet".to_owned()),
+                    1 => Ok((address.clone(), Token::new(b"an earlier token"))),
+                    _ => Ok((address.clone(), token.clone())),
+                }));
+        }
+    });
+    let (mut sessions, _) = succeeded(outcomes);
+    exchange(&mut sessions);
+    assert_eq!(sessions[0].address, sessions[1].address);
+    assert!(sessions[0].token == sessions[1].token);
+}
+
+#[test]
+fn what_is_never_found_is_told_of() {
+    let (mut own, _) = part(1, 2, SocketAddr::from(([127, 0, 0, 1], 1)));
+    own.deadline = Duration::from_millis(300);
+    own.find = Some(Box::new(|| Err("nobody knows".to_owned())));
+    let text = join(own).unwrap_err().to_string();
+    assert_eq!(text, "rank 0 did not arrive within 0.3 s: nobody knows");
+}
+
+/// Rank 0's own name may not be known yet; it needs the port only.
+#[test]
+fn rank_zero_does_not_look_up_its_own_name() {
+    let (listener, address) = listener();
+    drop(listener);
+    std::thread::scope(|scope| {
+        let zero = scope.spawn(move || {
+            let (mut zero, _) = part(0, 2, address);
+            zero.address = format!("no-such-host.invalid:{}", address.port());
+            join(zero)
+        });
+        let one = scope.spawn(move || join(part(1, 2, address).0));
+        zero.join().unwrap().unwrap();
+        one.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn an_address_of_ipv6_serves() {
+    let Ok(listener) = TcpListener::bind((std::net::Ipv6Addr::LOCALHOST, 0)) else {
+        eprintln!("no IPv6 here: not tested");
+        return;
+    };
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..3).map(|rank| scope.spawn(move || join(part(rank, 3, address).0))).collect();
+        let mut sessions: Vec<Session> =
+            ranks.into_iter().map(|rank| rank.join().unwrap().unwrap()).collect();
+        exchange(&mut sessions);
+    });
+}
+
+/// Idle strangers, who come again whenever they are put out, are more than the doorman lets in at once.
+#[test]
+fn a_crowd_of_strangers_keeps_no_rank_out() {
+    let (listener, address) = listener();
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let strangers: Vec<_> = (0..super::queue::MOST_UNPROVED * 2)
+        .map(|_| {
+            let is_over = Arc::clone(&is_over);
+            let haunt = move || {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
+                        Ok(mut stranger) => {
+                            stranger.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+                            let _ = stranger.read(&mut [0; 64]);
+                        }
+                        Err(_) => std::thread::sleep(Duration::from_millis(20)),
+                    }
+                }
+            };
+            std::thread::Builder::new().stack_size(64 << 10).spawn(haunt).unwrap()
+        })
+        .collect();
+    let (mut zero, _) = part(0, 2, address);
+    zero.listener = Some(listener);
+    let zero = std::thread::spawn(move || join(zero));
+    std::thread::sleep(Duration::from_millis(300));
+    let one = join(part(1, 2, address).0);
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    one.expect("rank 1 gets in");
+    zero.join().unwrap().expect("rank 0 sees it");
+    strangers.into_iter().for_each(|stranger| stranger.join().unwrap());
+}
+
+/// Longer than one attempt takes: a rank that is stopped for a while, or has much to do.
+#[test]
+fn a_slow_rank_shares_memory_all_the_same() {
+    let (sessions, _) = succeeded(meet(&all(3), 3, |join| {
+        join.transports = Transports::Auto;
+        if join.rank == 1 {
+            join.dimensions = Box::new(|_, _| {
+                std::thread::sleep(super::context::ATTEMPT + Duration::from_millis(500));
+                Dimensions { wire: CONFIG, tcp: Default::default() }
+            });
+        }
+    }));
+    for session in &sessions {
+        assert!(session.roster.routes.iter().flatten().all(|route| *route == Route::Shm), "{session:?}");
     }
 }

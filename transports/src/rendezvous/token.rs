@@ -22,6 +22,11 @@ impl Token {
         Token(bytes.into())
     }
 
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// What the side with this role sends.
     pub(super) fn proof(&self, role: Role, hellos: [&[u8]; 2]) -> [u8; PROOF_BYTES] {
         self.mac(role, hellos).finalize().into_bytes().into()

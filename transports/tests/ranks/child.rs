@@ -23,6 +23,7 @@ pub fn run() {
         rank: number(RANK),
         world: number(WORLD),
         address: std::env::var(ADDRESS).unwrap(),
+        find: None,
         listener: None,
         token: Token::new(b"a test's token"),
         deadline: Duration::from_millis(number(DEADLINE_MS) as u64),
@@ -34,6 +35,8 @@ pub fn run() {
         settings: Default::default(),
         interfaces: Default::default(),
         cpus: Vec::new(),
+        cancel: Default::default(),
+        stall: Default::default(),
         handler,
         dimensions: Box::new(|_, _| Dimensions { wire: CONFIG, tcp: Default::default() }),
     });

@@ -16,7 +16,19 @@ const NAMES: Names = Names {
 pub static LAUNCHER: Launcher = Launcher {
     name: NAME,
     is_present: |variables| variables.has(NAMES.rank) || variables.has(NAMES.world),
+    names: |_| [NAMES.rank, NAMES.world],
     read,
+    // It clears what it supersedes, so whoever says otherwise ran within it.
+    contradicts: |_, _| true,
+    marks: &[
+        "HCOMM_RANK",
+        "HCOMM_WORLD",
+        "HCOMM_LOCAL_RANK",
+        "HCOMM_LOCAL_WORLD",
+        "HCOMM_ADDRESS",
+        "HCOMM_PORT",
+        "HCOMM_TOKEN",
+    ],
 };
 
 fn read(variables: &Variables) -> Result<Placement, EnvironmentError> {
@@ -28,5 +40,6 @@ fn read(variables: &Variables) -> Result<Placement, EnvironmentError> {
     let address = address.ok_or_else(|| missing("HCOMM_ADDRESS", "HOST:PORT at which rank 0 listens"))?;
     let token =
         token.ok_or_else(|| missing("HCOMM_TOKEN", "64 hexadecimal digits, the same on all ranks"))?;
-    Ok(numbers.place(address, token, NAME))
+    let Numbers { rank, world, local_rank, local_world } = numbers;
+    Ok(Placement { rank, world, local_rank, local_world, address, secret: token.into(), source: NAME })
 }

@@ -1,7 +1,7 @@
 //! Launchers of which only `PMIX_RANK` shows: they do not say how many ranks there are, so `WORLD_SIZE` must.
 
 use super::super::{EnvironmentError, Placement, Variables};
-use super::{Launcher, Names, Numbers, job_token, rendezvous_address};
+use super::{Job, Launcher, Names, Numbers};
 
 const NAME: &str = "a PMIx launcher";
 
@@ -13,12 +13,27 @@ const NAMES: Names = Names {
 };
 
 /// `PMIX_RANK`, `PMIX_NAMESPACE`, and `WORLD_SIZE` from the user.
-pub static LAUNCHER: Launcher =
-    Launcher { name: NAME, is_present: |variables| variables.has(NAMES.rank), read };
+pub static LAUNCHER: Launcher = Launcher {
+    name: NAME,
+    is_present: |variables| variables.has(NAMES.rank),
+    names: |_| [NAMES.rank, NAMES.world],
+    read,
+    contradicts: |_, _| false,
+    marks: &["PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_*", "PMIX_ID"],
+};
 
 fn read(variables: &Variables) -> Result<Placement, EnvironmentError> {
     let numbers = Numbers::read(NAME, &NAMES, variables)?;
-    let identity = [NAME, variables.text("PMIX_NAMESPACE").unwrap_or_default()];
-    let address = rendezvous_address(NAME, &numbers, variables, &identity, None)?;
-    Ok(numbers.place(address, job_token(variables, &identity)?, NAME))
+    Job {
+        launcher: NAME,
+        rank: NAMES.rank,
+        numbers,
+        variables,
+        identity: &["PMIX_NAMESPACE"],
+        details: &[],
+        daemons: &["prted", "prte"],
+        option: None,
+        host: None,
+    }
+    .place()
 }

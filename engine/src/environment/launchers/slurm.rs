@@ -2,25 +2,80 @@
 //! so that host is where it listens; `SLURM_LAUNCH_NODE_IPADDR`, where srun itself was called, is only the last resort.
 
 use super::super::{EnvironmentError, Placement, Variables};
-use super::{Launcher, Names, Numbers, job_token, rendezvous_address};
+use super::{Job, Launcher, Names, Numbers};
 
 const NAME: &str = "srun";
 
 /// `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` or `SLURM_NTASKS`, `SLURM_LOCALID`, `SLURM_STEP_TASKS_PER_NODE`, `SLURM_STEP_NODELIST`,
 /// `SLURM_JOB_ID`, `SLURM_STEP_ID`.
-pub static LAUNCHER: Launcher =
-    Launcher { name: NAME, is_present: |variables| variables.has("SLURM_PROCID"), read };
+pub static LAUNCHER: Launcher = Launcher {
+    name: NAME,
+    is_present: |variables| variables.has(RANK) && is_step(variables),
+    names: |variables| [RANK, world_name(variables)],
+    read,
+    contradicts: |_, _| false,
+    marks: &[
+        "SLURM_PROCID",
+        "SLURM_LOCALID",
+        "SLURM_NODEID",
+        "SLURM_GTIDS",
+        "SLURM_NTASKS",
+        "SLURM_NPROCS",
+        "SLURM_STEP_*",
+        "SLURM_STEPID",
+        "SLURM_TASK_PID",
+    ],
+};
+
+const RANK: &str = "SLURM_PROCID";
+const STEP: &str = "SLURM_STEP_ID";
+const NUM_TASKS: &str = "SLURM_STEP_NUM_TASKS";
+
+fn world_name(variables: &Variables) -> &'static str {
+    if variables.has(NUM_TASKS) { NUM_TASKS } else { "SLURM_NTASKS" }
+}
 
 fn read(variables: &Variables) -> Result<Placement, EnvironmentError> {
-    let is_step = variables.has("SLURM_STEP_NUM_TASKS");
-    let world = if is_step { "SLURM_STEP_NUM_TASKS" } else { "SLURM_NTASKS" };
-    let names = Names { rank: "SLURM_PROCID", world, local_rank: "SLURM_LOCALID", local_world: None };
+    let names =
+        Names { rank: RANK, world: world_name(variables), local_rank: "SLURM_LOCALID", local_world: None };
     let mut numbers = Numbers::read(NAME, &names, variables)?;
     numbers.local_world = tasks_here(variables)?.filter(|tasks| numbers.local_rank < Some(*tasks));
-    let fact = |name| variables.text(name).unwrap_or_default();
-    let identity = [NAME, fact("SLURM_JOB_ID"), fact("SLURM_STEP_ID")];
-    let address = rendezvous_address(NAME, &numbers, variables, &identity, first_host(variables))?;
-    Ok(numbers.place(address, job_token(variables, &identity)?, NAME))
+    Job {
+        launcher: NAME,
+        rank: RANK,
+        numbers,
+        variables,
+        identity: &["SLURM_JOB_ID"],
+        details: &[STEP],
+        daemons: &["slurmstepd"],
+        option: None,
+        host: first_host(variables),
+    }
+    .place()
+}
+
+/// Whether srun has started this process. The shell of a batch script or of an allocation has a task's number too, but no step, or one of the
+/// numbers that Slurm keeps for its own.
+fn is_step(variables: &Variables) -> bool {
+    match variables.text(STEP).map(|step| step.trim().parse::<u32>()) {
+        Some(Ok(step)) => step < FIRST_STEP_OF_SLURM,
+        Some(Err(_)) => true,
+        None => variables.has(NUM_TASKS),
+    }
+}
+
+/// The highest numbers of steps are the batch script, the interactive shell and their like.
+const FIRST_STEP_OF_SLURM: u32 = 0xffff_fff0;
+
+/// Refuses to take the shell of a job that has several tasks for a world of one.
+pub fn check_batch(variables: &Variables) -> Result<(), EnvironmentError> {
+    match variables.number("SLURM_NTASKS")? {
+        Some(tasks) if tasks > 1 && variables.has(RANK) => {
+            let job = variables.text("SLURM_JOB_ID").unwrap_or("(without a number)").to_owned();
+            Err(EnvironmentError::BatchScript { job, tasks })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first host of the step, or of the job.
