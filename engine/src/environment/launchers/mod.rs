@@ -47,5 +47,5 @@ pub fn is_superseded(name: &str) -> bool {
         Some(start) => name.starts_with(start),
         None => name == *mark,
     };
-    LAUNCHERS.iter().flat_map(|launcher| launcher.marks).any(|mark| matches(mark))
+    LAUNCHERS.iter().flat_map(|launcher| launcher.marks).any(matches)
 }
