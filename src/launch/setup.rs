@@ -103,7 +103,7 @@ mod tests {
         for (rank, placement) in placements.iter().enumerate() {
             assert_eq!((placement.rank, placement.world), (rank, 3));
             assert_eq!((placement.local_rank, placement.local_world), (Some(rank), Some(3)));
-            assert_eq!((&placement.address, placement.secret), (&job.address, job.token.into()));
+            assert_eq!((&placement.address, placement.secret.clone()), (&job.address, job.token.into()));
         }
     }
 
