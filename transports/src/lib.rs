@@ -12,6 +12,8 @@ pub mod control;
 pub mod endpoint;
 pub mod fence;
 #[cfg(not(loom))]
+mod fork;
+#[cfg(not(loom))]
 pub mod inproc;
 #[cfg(not(loom))]
 mod mapping;

@@ -353,7 +353,7 @@ pub(super) fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
         bytes => bytes,
     };
     let inflight_bytes = inflight_bytes.max(2 * wire.slot_bytes as u64) as usize;
-    Dimensions { wire, tcp: TcpOptions { inflight_bytes, link_bytes_per_s } }
+    Dimensions { wire, tcp: TcpOptions { inflight_bytes, link_bytes_per_s, silence: settings.heartbeat } }
 }
 
 /// What 10 Gbit/s carry in about 200 us.

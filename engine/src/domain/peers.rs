@@ -181,12 +181,18 @@ impl Peers {
         }
     }
 
-    /// What a rank said it is doing.
-    pub fn doing(&self, rank: Rank) -> String {
-        match &self.doing[rank] {
+    /// What is known of what ranks that a call waits for are doing. Where some of them cannot do anything, only those are named.
+    pub fn doing(&self, ranks: &[Rank]) -> String {
+        let known: Vec<_> = ranks.iter().map(|rank| (*rank, self.control.condition(*rank))).collect();
+        let are_stuck = known.iter().any(|(_, condition)| condition.is_some());
+        let named = known.into_iter().filter(|(_, condition)| !are_stuck || condition.is_some());
+        let doing = |(rank, condition): (Rank, Option<String>)| match condition
+            .or_else(|| self.doing[rank].clone())
+        {
             Some(doing) => format!("rank {rank} ({doing})"),
             None => format!("rank {rank}"),
-        }
+        };
+        named.map(doing).collect::<Vec<_>>().join("; ")
     }
 
     /// Remembers what a rank said it is doing.

@@ -14,6 +14,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400_000_000_000;
 
 /// Whether all ranks must have the same value.
@@ -76,6 +77,9 @@ settings! {
         "how long ranks wait for one another at the start before the missing ones are named";
     close_deadline: Duration = Duration::from_secs(10), "HCOMM_CLOSE_DEADLINE", Range::from_to(MS, DAY), LOCAL,
         "how long a communicator that closes keeps sending what its peers still need";
+    heartbeat: Duration = Duration::from_secs(5), "HCOMM_HEARTBEAT", Range::from_to(SECOND, DAY).or_zero(), AGREED,
+        "how long another host may be silent before its ranks count as lost, and a process before warnings say that it is silent; \
+         a process that is stopped is not lost; 0 waits for ever";
     spin: Duration = Duration::from_micros(5), "HCOMM_SPIN", Range::from_to(US, DAY).or_zero(), LOCAL,
         "how long a waiting rank keeps its core before it lets others run and then sleeps; where a host has more ranks \
          than cores it is next to nothing in any case";

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::frame::Frame;
 use super::peer::{Peer, drive_peer};
+use super::pulse::Pulse;
 use super::socket::Socket;
 use super::watch::Watch;
 use super::{Control, Event, Handler, MAX_BODY_BYTES};
@@ -57,6 +58,7 @@ pub(crate) struct MeshTasks {
 struct Outgoing {
     queue: mpsc::UnboundedSender<Order>,
     queued_bytes: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
 }
 
 /// What a peer's writer is told to do.
@@ -69,7 +71,13 @@ pub(crate) enum Order {
 
 impl MeshControl {
     /// The two halves; to be called on the control thread, which is then to run the second.
-    pub(crate) fn new(rank: Rank, handler: Handler, connected: Vec<Connected>) -> (Self, MeshTasks) {
+    /// A peer may be silent for so long before that is worth a word; zero is for ever.
+    pub(crate) fn new(
+        rank: Rank,
+        handler: Handler,
+        connected: Vec<Connected>,
+        silence: Duration,
+    ) -> (Self, MeshTasks) {
         let gate = Arc::new(Gate(Mutex::new(Some(handler))));
         let (stop, stopped) = watch::channel(false);
         let (ending, ended) = bounded(0);
@@ -77,10 +85,13 @@ impl MeshControl {
         for Connected { peer, socket, watch } in connected {
             let (queue, orders) = mpsc::unbounded_channel();
             let queued_bytes = Arc::new(AtomicUsize::new(0));
-            peers.insert(peer, Outgoing { queue, queued_bytes: Arc::clone(&queued_bytes) });
+            let pulse = Arc::new(Pulse::new(silence, &watch));
+            let outgoing =
+                Outgoing { queue, queued_bytes: Arc::clone(&queued_bytes), pulse: Arc::clone(&pulse) };
+            peers.insert(peer, outgoing);
             let behind = Arc::clone(&gate);
             let handler: Handler = Arc::new(move |event| behind.handle(event));
-            tasks.push(Peer { rank: peer, socket, watch, orders, queued_bytes, handler });
+            tasks.push(Peer { rank: peer, socket, watch, pulse, silence, orders, queued_bytes, handler });
         }
         let thread = std::thread::current().id();
         let control = MeshControl { rank, gate, peers, stop, thread, ended };
@@ -113,6 +124,10 @@ impl Control for MeshControl {
         } else if let Some(peer) = self.peers.get(&to) {
             peer.send(to, body);
         }
+    }
+
+    fn condition(&self, rank: Rank) -> Option<String> {
+        self.peers.get(&rank).and_then(|peer| peer.pulse.condition())
     }
 
     fn leave(&self, last: u64, words: Bytes, deadline: Instant) {

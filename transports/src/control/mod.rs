@@ -10,6 +10,7 @@ pub mod frame;
 mod inproc;
 pub(crate) mod mesh;
 mod peer;
+mod pulse;
 pub(crate) mod socket;
 mod sys;
 #[cfg(test)]
@@ -66,6 +67,12 @@ pub trait Control: Send + Sync {
     /// Sends a message to a rank. Messages from one rank to another keep their order; one to a rank that is gone
     /// is dropped, and so is one longer than [`MAX_BODY_BYTES`].
     fn send(&self, to: Rank, body: Bytes);
+
+    /// What keeps a rank that is not lost from answering, as a clause such as "its process is stopped"; `None` where nothing is known.
+    fn condition(&self, rank: Rank) -> Option<String> {
+        let _ = rank;
+        None
+    }
 
     /// Says goodbye to all ranks, with the number of collective calls made and perhaps more (at most [`MAX_WORDS_BYTES`], the rest is cut),
     /// and waits until the words have left this process or `deadline` has passed. Of two ranks that leave, whenever that is, at least one

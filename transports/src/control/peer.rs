@@ -9,20 +9,25 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hcomm_ops::Rank;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::frame::{self, Frame};
 use super::mesh::Order;
-use super::socket::Socket;
+use super::pulse::Pulse;
+use super::socket::{OwnSocket, Socket};
 use super::watch::Watch;
 use super::{Event, Handler};
-use crate::tcp::unacknowledged_bytes;
+use crate::fork::Kept;
+use crate::tcp::{keep_alive, unacknowledged_bytes};
 
 /// After the end of a peer's process, how long what it sent may still be on its way within this host.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 /// After the end of a stream, how long the end of the process may take to show: only for a better cause.
 const PROCESS_END: Duration = Duration::from_millis(50);
+/// How many times fewer heartbeats a peer is sent that is silent itself.
+const SPARSE: u32 = 8;
 /// How often a goodbye looks whether it has been acknowledged.
 const ACKNOWLEDGED_POLL: Duration = Duration::from_micros(500);
 /// How long it looks; the caller of `leave` has a deadline of its own.
@@ -33,6 +38,9 @@ pub(crate) struct Peer {
     pub(crate) rank: Rank,
     pub(crate) socket: Socket,
     pub(crate) watch: Watch,
+    pub(crate) pulse: Arc<Pulse>,
+    /// How long its host may be silent before it counts as lost; zero is for ever.
+    pub(crate) silence: Duration,
     pub(crate) orders: mpsc::UnboundedReceiver<Order>,
     pub(crate) queued_bytes: Arc<AtomicUsize>,
     pub(crate) handler: Handler,
@@ -40,16 +48,21 @@ pub(crate) struct Peer {
 
 /// Reads what the peer says until it is gone, and writes what it is to be told.
 pub(crate) async fn drive_peer(peer: Peer) {
-    let Peer { rank, socket, watch, orders, queued_bytes, handler } = peer;
+    let Peer { rank, socket, watch, pulse, silence, orders, queued_bytes, handler } = peer;
     let probe = match &socket {
-        Socket::Tcp(stream) => stream.as_fd().try_clone_to_owned().ok().map(Arc::new),
+        Socket::Tcp(stream) => {
+            end_when_silent(stream, silence);
+            Probe::new(stream).map(Arc::new)
+        }
         // What was written to a Unix socket lies with the peer at once.
         Socket::Unix(_) => None,
     };
-    let (input, output) = tokio::io::split(socket);
+    let (input, output) = tokio::io::split(OwnSocket::new(socket));
     let is_gone = Arc::new(AtomicBool::new(false));
-    let reader = Reader { rank, input, stream: BytesMut::new(), probe: probe.clone(), watch, handler };
-    let writer = Writer { output, probe, is_gone: Arc::clone(&is_gone), orders, queued_bytes };
+    let stream = BytesMut::new();
+    let hearing = Hearing { rank, input, stream, pulse: Arc::clone(&pulse), handler, silence };
+    let reader = Reader { hearing, probe: probe.clone(), watch };
+    let writer = Writer { output, probe, pulse, is_gone: Arc::clone(&is_gone), orders, queued_bytes };
     let read = async {
         reader.drive().await;
         is_gone.store(true, Ordering::Relaxed);
@@ -57,16 +70,46 @@ pub(crate) async fn drive_peer(peer: Peer) {
     tokio::join!(read, writer.drive());
 }
 
-/// The same socket, where it is one of TCP.
-type Probe = Option<Arc<OwnedFd>>;
+/// The same socket again, where it is one of TCP.
+struct Probe {
+    // Before the descriptor, which is closed after it is dropped.
+    _kept: Kept,
+    file: OwnedFd,
+}
+
+impl Probe {
+    fn new(stream: &TcpStream) -> Option<Probe> {
+        let file = stream.as_fd().try_clone_to_owned().ok()?;
+        Some(Probe { _kept: Kept::new(&file), file })
+    }
+}
+
+/// Lets the system end a connection on which nothing that was sent, nor any question of its own, is acknowledged for so long. Only where little
+/// is sent: a peer that does not read for long would count as silent, too.
+fn end_when_silent(stream: &TcpStream, silence: Duration) {
+    keep_alive(stream.as_fd(), silence);
+    let limit_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+    if limit_ms > 0
+        && let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(stream, limit_ms)
+    {
+        tracing::debug!(%error, "the system does not end silent connections");
+    }
+}
 
 struct Reader {
-    rank: Rank,
-    input: ReadHalf<Socket>,
-    stream: BytesMut,
-    probe: Probe,
+    hearing: Hearing,
+    probe: Option<Arc<Probe>>,
     watch: Watch,
+}
+
+/// What comes from a peer.
+struct Hearing {
+    rank: Rank,
+    input: ReadHalf<OwnSocket>,
+    stream: BytesMut,
+    pulse: Arc<Pulse>,
     handler: Handler,
+    silence: Duration,
 }
 
 /// How a peer's words ended.
@@ -78,19 +121,21 @@ enum Ending {
 
 impl Reader {
     async fn drive(mut self) {
-        match self.listen().await {
+        let ending = self.listen().await;
+        let rank = self.hearing.rank;
+        match ending {
             Ending::Left(last, words) => {
-                if let Some(socket) = &self.probe {
+                if let Some(probe) = &self.probe {
                     // The peer waits for the acknowledgement, which the system would put off.
-                    let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+                    let _ = rustix::net::sockopt::set_tcp_quickack(&probe.file, true);
                 }
-                (self.handler)(Event::Left { rank: self.rank, last, words });
-                self.discard().await;
+                (self.hearing.handler)(Event::Left { rank, last, words });
+                self.hearing.discard().await;
             }
-            Ending::Lost(cause) => (self.handler)(Event::Lost { rank: self.rank, cause }),
+            Ending::Lost(cause) => (self.hearing.handler)(Event::Lost { rank, cause }),
             Ending::Closed => {
                 let cause = self.cause_of_end().await.to_owned();
-                (self.handler)(Event::Lost { rank: self.rank, cause });
+                (self.hearing.handler)(Event::Lost { rank, cause });
             }
         }
     }
@@ -98,17 +143,48 @@ impl Reader {
     async fn listen(&mut self) -> Ending {
         tokio::select! {
             biased;
-            ending = hear(self.rank, &mut self.input, &mut self.stream, &self.handler) => return ending,
+            ending = self.hearing.hear() => return ending,
             () = self.watch.ended() => {}
         }
-        let last_words = hear(self.rank, &mut self.input, &mut self.stream, &self.handler);
-        timeout(LAST_WORDS, last_words).await.unwrap_or(Ending::Closed)
+        timeout(LAST_WORDS, self.hearing.hear()).await.unwrap_or(Ending::Closed)
     }
 
     async fn cause_of_end(&self) -> &'static str {
         match timeout(PROCESS_END, self.watch.ended()).await {
             Ok(()) => "its process ended without closing the communicator",
             Err(_) => "it closed its connection without a goodbye",
+        }
+    }
+}
+
+impl Hearing {
+    /// Hands the peer's messages on until there are no more. Cancel safe: what was read stays in `stream`.
+    async fn hear(&mut self) -> Ending {
+        loop {
+            match frame::decode(&mut self.stream) {
+                Ok(Some(Frame::Message(body))) => (self.handler)(Event::Message { from: self.rank, body }),
+                Ok(Some(Frame::Goodbye(last, words))) => return Ending::Left(last, words),
+                Ok(Some(Frame::Heartbeat)) => {}
+                Err(malformed) => {
+                    return Ending::Lost(format!("it sent a malformed control frame: {malformed}"));
+                }
+                Ok(None) => match self.input.read_buf(&mut self.stream).await {
+                    Ok(0) => return Ending::Closed,
+                    Ok(_) => self.pulse.beat(),
+                    Err(error) => return self.broken(&error),
+                },
+            }
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> Ending {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset => Ending::Closed,
+            io::ErrorKind::TimedOut => {
+                let silence = self.silence.as_secs_f64();
+                Ending::Lost(format!("its host has not answered for {silence:.1} s"))
+            }
+            _ => Ending::Lost(format!("the control connection to it broke: {error}")),
         }
     }
 
@@ -120,27 +196,10 @@ impl Reader {
     }
 }
 
-/// Hands the peer's messages on until there are no more. Cancel safe: what was read stays in `stream`.
-async fn hear(rank: Rank, input: &mut ReadHalf<Socket>, stream: &mut BytesMut, handler: &Handler) -> Ending {
-    loop {
-        match frame::decode(stream) {
-            Ok(Some(Frame::Message(body))) => handler(Event::Message { from: rank, body }),
-            Ok(Some(Frame::Goodbye(last, words))) => return Ending::Left(last, words),
-            Ok(Some(Frame::Heartbeat)) => {}
-            Err(malformed) => return Ending::Lost(format!("it sent a malformed control frame: {malformed}")),
-            Ok(None) => match input.read_buf(stream).await {
-                Ok(0) => return Ending::Closed,
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ending::Closed,
-                Err(error) => return Ending::Lost(format!("the control connection to it broke: {error}")),
-            },
-        }
-    }
-}
-
 struct Writer {
-    output: WriteHalf<Socket>,
-    probe: Probe,
+    output: WriteHalf<OwnSocket>,
+    probe: Option<Arc<Probe>>,
+    pulse: Arc<Pulse>,
     /// Nobody is left to acknowledge anything.
     is_gone: Arc<AtomicBool>,
     orders: mpsc::UnboundedReceiver<Order>,
@@ -149,13 +208,26 @@ struct Writer {
 
 impl Writer {
     async fn drive(mut self) {
-        while let Some(order) = self.orders.recv().await {
+        while let Some(order) = self.next().await {
             let written = match order {
                 Order::Write(frame) => self.write(&frame).await,
                 Order::Goodbye(goodbye, _done) => self.say_goodbye(&goodbye).await,
             };
             if written.is_err() {
                 return;
+            }
+        }
+    }
+
+    /// The next order; a heartbeat where there is none for long. A peer that does not read is sent few.
+    async fn next(&mut self) -> Option<Order> {
+        let Some(interval) = self.pulse.interval() else { return self.orders.recv().await };
+        loop {
+            let pause = if self.pulse.silent_for().is_some() { SPARSE * interval } else { interval };
+            match timeout(pause, self.orders.recv()).await {
+                Ok(order) => return order,
+                Err(_) if self.is_gone.load(Ordering::Relaxed) => {}
+                Err(_) => return Some(Order::Write(Frame::Heartbeat)),
             }
         }
     }
@@ -183,7 +255,7 @@ impl Writer {
     }
 
     fn is_unacknowledged(&self) -> bool {
-        let unacknowledged = self.probe.as_ref().and_then(|socket| unacknowledged_bytes(socket.as_fd()));
+        let unacknowledged = self.probe.as_ref().and_then(|probe| unacknowledged_bytes(probe.file.as_fd()));
         unacknowledged.is_some_and(|bytes| bytes > 0) && !self.is_gone.load(Ordering::Relaxed)
     }
 }

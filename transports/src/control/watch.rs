@@ -10,7 +10,7 @@ use super::sys::register;
 
 /// A handle of a process of this host, or of none.
 #[derive(Debug)]
-pub(crate) struct Watch(Option<AsyncFd<OwnedFd>>);
+pub(crate) struct Watch(Option<(u32, AsyncFd<OwnedFd>)>);
 
 impl Watch {
     /// Watches nothing.
@@ -25,13 +25,18 @@ impl Watch {
         }
         let handle =
             open(pid).inspect_err(|error| tracing::debug!(pid, %error, "a peer's process cannot be watched"));
-        Watch(handle.ok())
+        Watch(handle.ok().map(|handle| (pid, handle)))
+    }
+
+    /// The process's number.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.0.as_ref().map(|(number, _)| *number)
     }
 
     /// Returns once the process has ended; never where there is none to watch. Cancel safe.
     pub(crate) async fn ended(&self) {
         match &self.0 {
-            Some(handle) if handle.readable().await.is_ok() => {}
+            Some((_, handle)) if handle.readable().await.is_ok() => {}
             _ => std::future::pending().await,
         }
     }

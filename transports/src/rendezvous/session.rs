@@ -88,7 +88,8 @@ async fn assemble(join: Join, context: Arc<Context>) -> Result<(Session, MeshTas
     let context = parts.context;
     let roster = Roster { routes: routes(&context, &pairs), members };
     let (wires, connected) = part(&context, &roster, pairs, dimensions)?;
-    let (control, tasks) = MeshControl::new(context.rank, join.handler, connected);
+    let silence = dimensions.tcp.silence;
+    let (control, tasks) = MeshControl::new(context.rank, join.handler, connected, silence);
     let (doorbell, heap) = place;
     let endpoint = Endpoint { wires, doorbell, heap };
     let (address, token) = (context.address.clone(), context.token.clone());

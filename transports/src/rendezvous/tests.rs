@@ -605,3 +605,17 @@ fn a_slow_rank_shares_memory_all_the_same() {
         assert!(session.roster.routes.iter().flatten().all(|route| *route == Route::Shm), "{session:?}");
     }
 }
+
+#[test]
+fn ranks_that_say_nothing_are_heard_all_the_same() {
+    let silence = Duration::from_millis(400);
+    let (sessions, _) = succeeded(meet(&all(2), 2, |join| {
+        join.transports = Transports::Tcp;
+        let tcp = crate::tcp::TcpOptions { silence, ..Default::default() };
+        join.dimensions = Box::new(move |_, _| Dimensions { wire: CONFIG, tcp });
+    }));
+    std::thread::sleep(3 * silence);
+    // On a busy machine a beat may come late, but none comes where there are none.
+    let is_heard = || (0..2).all(|rank| sessions[rank].control.condition(1 - rank).is_none());
+    until("both to be heard", is_heard);
+}

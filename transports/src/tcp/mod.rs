@@ -31,6 +31,7 @@ use self::outbox::Outbox;
 use self::pace::Bucket;
 use self::sys::MAX_SPANS;
 pub(crate) use self::sys::unacknowledged_bytes;
+use crate::fork::Kept;
 use crate::wire::{Arrival, Key, Lost, Room, Sent, Ticket, Wire, WireConfig};
 
 /// Reads in one round of progress, so that one busy wire does not hold up the others.
@@ -50,11 +51,13 @@ pub struct TcpOptions {
     pub inflight_bytes: usize,
     /// Sends no faster than this, to play a slower link.
     pub link_bytes_per_s: Option<u64>,
+    /// How long the peer's host may be silent before the connection counts as broken; zero is for ever.
+    pub silence: Duration,
 }
 
 impl Default for TcpOptions {
     fn default() -> Self {
-        TcpOptions { inflight_bytes: 512 * 1024, link_bytes_per_s: None }
+        TcpOptions { inflight_bytes: 512 * 1024, link_bytes_per_s: None, silence: Duration::from_secs(5) }
     }
 }
 
@@ -62,6 +65,8 @@ impl Default for TcpOptions {
 #[derive(Debug)]
 pub struct TcpWire {
     config: WireConfig,
+    // Before the socket, which is closed after it is dropped.
+    _kept: Kept,
     socket: TcpStream,
     inbox: Inbox,
     outbox: Outbox,
@@ -101,8 +106,10 @@ impl TcpWire {
         {
             tracing::debug!(%error, "the system does not bound unsent bytes; only the wire's own queue is bounded");
         }
+        keep_alive(socket.as_fd(), options.silence);
         Ok(TcpWire {
             config,
+            _kept: Kept::new(&socket),
             socket,
             inbox: Inbox::new(config, first),
             outbox: Outbox::new(config, half, first),
@@ -399,6 +406,26 @@ impl Drop for TcpWire {
         }
         self.drain();
         self.go_deaf();
+    }
+}
+
+/// Probes in the time for which a host may be silent.
+const PROBES: u32 = 5;
+
+/// Lets the system ask the peer's system whether it is there, while nothing else passes; that also keeps what stands between the two (a
+/// firewall, an address translation) from forgetting the connection. Where the system cannot, nothing changes.
+pub(crate) fn keep_alive(socket: BorrowedFd<'_>, silence: Duration) {
+    use rustix::net::sockopt;
+    if silence.is_zero() {
+        return;
+    }
+    let interval = (silence / PROBES).clamp(Duration::from_secs(1), Duration::from_secs(30_000));
+    let set = sockopt::set_tcp_keepidle(socket, interval)
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, interval))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, PROBES))
+        .and_then(|()| sockopt::set_socket_keepalive(socket, true));
+    if let Err(error) = set {
+        tracing::debug!(%error, "the system does not look after idle connections");
     }
 }
 

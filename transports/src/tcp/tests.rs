@@ -86,7 +86,8 @@ fn messages_of_all_sizes_cross_in_order_past_the_wrap() {
 
 #[test]
 fn a_full_port_leaves_the_others_free() {
-    let (mut near, mut far) = pair(TcpOptions { inflight_bytes: 1 << 24, link_bytes_per_s: None });
+    let (mut near, mut far) =
+        pair(TcpOptions { inflight_bytes: 1 << 24, link_bytes_per_s: None, ..TcpOptions::default() });
     let source = filled(CONFIG.slot_bytes, 1);
     for _ in 0..CONFIG.depth {
         assert_ne!(near.send_from(key(0), &[source.span()], false), Sent::Full);
@@ -104,8 +105,11 @@ fn a_full_port_leaves_the_others_free() {
 
 #[test]
 fn what_the_kernel_does_not_take_is_bounded_and_lent_or_copied() {
-    let (mut near, mut far) =
-        pair(TcpOptions { inflight_bytes: 128 * 1024, link_bytes_per_s: Some(1 << 20) });
+    let (mut near, mut far) = pair(TcpOptions {
+        inflight_bytes: 128 * 1024,
+        link_bytes_per_s: Some(1 << 20),
+        ..TcpOptions::default()
+    });
     let source = filled(CONFIG.slot_bytes, 1);
     let Sent::Lent(ticket) = near.send_from(key(0), &[source.span()], true) else {
         panic!("a slow link lends")
@@ -129,7 +133,11 @@ fn what_the_kernel_does_not_take_is_bounded_and_lent_or_copied() {
 
 #[test]
 fn a_posted_message_lands_and_a_revoked_one_does_not() {
-    let (mut near, mut far) = pair(TcpOptions { inflight_bytes: 1 << 20, link_bytes_per_s: Some(4 << 20) });
+    let (mut near, mut far) = pair(TcpOptions {
+        inflight_bytes: 1 << 20,
+        link_bytes_per_s: Some(4 << 20),
+        ..TcpOptions::default()
+    });
     let (source, target) = (filled(60_000, 3), Slot::new(60_000));
     assert!(far.post(key(2), target.span()));
     let _ = near.send_from(key(2), &[source.span()], false);
@@ -278,6 +286,23 @@ proptest! {
             let Arrival::Here(span) = inbox.poll(key(0), bytes) else { panic!("message {at} is not there") };
             prop_assert_eq!(RawSpan::to_vec(span), expected);
             inbox.release(0);
+        }
+    }
+}
+
+#[test]
+fn the_system_looks_after_a_connection_that_is_idle() {
+    use rustix::net::sockopt::{socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl};
+    for (silence, probe) in
+        [(Duration::from_secs(50), Some(10)), (Duration::from_millis(20), Some(1)), (Duration::ZERO, None)]
+    {
+        let (wire, _far) = pair(TcpOptions { silence, ..TcpOptions::default() });
+        let (socket, _) = wire.poll_fd().expect("a socket");
+        assert_eq!(socket_keepalive(socket), Ok(probe.is_some()));
+        if let Some(seconds) = probe {
+            assert_eq!(tcp_keepidle(socket), Ok(Duration::from_secs(seconds)));
+            assert_eq!(tcp_keepintvl(socket), Ok(Duration::from_secs(seconds)));
+            assert_eq!(tcp_keepcnt(socket), Ok(5));
         }
     }
 }

@@ -36,7 +36,11 @@ mod paced {
         connected(
             config,
             first,
-            TcpOptions { inflight_bytes: 16 * 1024, link_bytes_per_s: Some(100_000_000) },
+            TcpOptions {
+                inflight_bytes: 16 * 1024,
+                link_bytes_per_s: Some(100_000_000),
+                ..TcpOptions::default()
+            },
         )
     }
 

@@ -78,8 +78,7 @@ impl Core {
         if waits.is_empty() {
             return format!("{position}, nothing is missing from any peer");
         }
-        let doing: Vec<String> = waits.iter().map(|rank| self.peers.doing(*rank)).collect();
-        format!("{position}, waiting for {}", doing.join("; "))
+        format!("{position}, waiting for {}", self.peers.doing(&waits))
     }
 }
 
