@@ -40,7 +40,7 @@ try {
       }
     }
   };
-  const graph = document.getElementById("graph"), times = document.getElementById("times");
+  const graph = document.querySelector(".graph:not([hidden])"), times = document.getElementById("times");
   const painted = () => graph.querySelector("canvas")?.toDataURL();
   const opened = painted();
   document.querySelector("button[data-do=fit]").click();
@@ -63,6 +63,18 @@ try {
     said.onTimes = details();
     said.pointed = document.querySelectorAll("svg .pointed").length;
   });
+  const fold = document.querySelector("button[data-do=fold]");
+  if (fold) {
+    const boxes = () => [said.boxes, document.querySelectorAll(".graph:not([hidden])").length, fold.textContent].join();
+    said.folded = boxes();
+    fold.click();
+    said.unfolded = boxes();
+    fold.click();
+    said.again = boxes();
+    const high = times.style.height, box = times.getBoundingClientRect();
+    for (const kind of ["pointerdown", "pointerup"]) send(times.querySelector("canvas"), kind, box.left + 30, box.top + 34);
+    said.rows = times.style.height !== high;
+  }
 } catch (error) { document.documentElement.dataset.error = String(error); }
 </script>"##;
 
@@ -188,6 +200,21 @@ fn a_ring_of_four() {
 #[test]
 fn a_tree_of_eight() {
     check("tree", &["broadcast", "-n", "8", "--algorithm", "binomial"], 8);
+}
+
+#[test]
+fn many_lanes_fold_and_unfold() {
+    check("folded", &["all_to_all", "-n", "12", "--hosts", "2", "--algorithm", "direct"], 276);
+    let Some(_) = chromium() else { return };
+    let folder = folder("folded");
+    let dom = browse(&folder, &folder.join("driven.html"), &["--dump-dom"]);
+    let boxes: usize =
+        said(&dom, "folded").and_then(|words| words.split(',').next()?.parse().ok()).expect("a number");
+    assert!(boxes < 276 / 3, "{boxes}");
+    assert_eq!(said(&dom, "folded"), Some(format!("{boxes},1,unfold lanes")));
+    assert_eq!(said(&dom, "unfolded").as_deref(), Some("276,1,fold lanes"));
+    assert_eq!(said(&dom, "again"), said(&dom, "folded"));
+    assert_eq!(said(&dom, "rows").as_deref(), Some("true"), "a click on a rank's name unfolds its rows");
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl Load {
     }
 }
 
-/// Bytes for people: `200 B`, `1.5 KiB`, `64 KiB`.
+/// Bytes for people: `200 B`, `64 KiB`, `1 MB`, `1.5 KiB`: in decimal units where these divide it and binary ones do not.
 pub(crate) fn byte_words(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1024 => return format!("{bytes} B"),
@@ -156,6 +156,11 @@ pub(crate) fn byte_words(bytes: u64) -> String {
         0x10_0000..0x4000_0000 => (0x10_0000, "MiB"),
         _ => (0x4000_0000, "GiB"),
     };
+    let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "KB")];
+    let whole = decimal.into_iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
+    if let Some((decimal, name)) = whole.filter(|_| !bytes.is_multiple_of(unit)) {
+        return format!("{} {name}", bytes / decimal);
+    }
     match bytes % unit {
         0 => format!("{} {name}", bytes / unit),
         _ => format!("{:.1} {name}", bytes as f64 / unit as f64),
@@ -181,7 +186,7 @@ mod tests {
         assert_eq!(load.alike, [(334, 1), (333, 2)]);
         assert_eq!((load.bytes(), load.trips()), (4000, 3));
         assert_eq!((0..4).map(|tile| load.tile_bytes(tile)).collect::<Vec<_>>(), [1536, 1536, 928, 0]);
-        assert_eq!(load.words(), "3.9 KiB in 3 tiles");
+        assert_eq!(load.words(), "4 KB in 3 tiles");
         assert_eq!(sizes.load(Span::new(BufferKind::Input, 1, 3)), None);
         assert_eq!(sizes.load(Span::new(BufferKind::Scratch, 0, 1)), None);
     }
@@ -193,5 +198,27 @@ mod tests {
         let topology = Topology::single_host(2);
         let plan = compile(&request, 0, &topology, &Choice::new(&topology, Costs::shm())).expect("a plan");
         assert!(Sizing { request, tile_bytes: 512 }.of(&plan).is_none());
+    }
+
+    #[test]
+    fn bytes_are_said_as_they_were_asked_for() {
+        let known = [
+            (0, "0 B"),
+            (1000, "1000 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (2000, "2 KB"),
+            (64 << 10, "64 KiB"),
+            (1_000_000, "1 MB"),
+            (1 << 20, "1 MiB"),
+            (1_500_000, "1500 KB"),
+            (3 << 29, "1.5 GiB"),
+            (2_000_000_000, "2 GB"),
+            (31_250, "30.5 KiB"),
+        ];
+        for (bytes, words) in known {
+            assert_eq!(byte_words(bytes), words);
+        }
     }
 }

@@ -84,8 +84,11 @@ fn it_is_drawn_so() {
         if line.starts_with("label=\"lane ") {
             lane = line;
         }
-        let Some((_, label)) = line.split_once("[label=\"") else { continue };
-        if label.contains(": reduce") || label.contains("recv-reduce") {
+        let Some((_, label)) = line.split_once("[label=\"").filter(|_| line.contains("tooltip=")) else {
+            continue;
+        };
+        let heading = label.split("\\n").next().unwrap_or("");
+        if heading.contains(" reduce") || heading.contains("recv-reduce") {
             assert!(lane.contains("stream of gpu"), "{line} is in {lane}");
             reduces += 1;
         }
@@ -98,8 +101,21 @@ fn it_is_drawn_so() {
     assert!(crossing >= 32, "{crossing}");
     for rank in 0..8 {
         let (_, nic) = devices(rank);
-        assert!(dot.contains(&format!("queue pair of nic {nic} to rank {}", (rank + 4) % 8)));
+        let peer = (rank + 4) % 8;
+        let is_named = |way: &str| dot.contains(&format!("queue pair of nic {nic} {way} rank {peer}"));
+        assert!(["to", "from", "with"].into_iter().any(is_named));
     }
     let svg = export::svg(&plans, None);
-    assert!(svg.contains("stream of gpu 7") && svg.contains("queue pair of nic 3 to rank 3"));
+    assert!(svg.contains("stream of gpu 7") && svg.contains("queue pair of nic 3"));
+    // With the topology, devices have the names that its file gives them.
+    let topology = topology();
+    let drawing = export::Drawing::new(&plans).with_topology(&topology);
+    for (text, kind) in [(drawing.dot(), "dot"), (drawing.svg(), "svg"), (drawing.html(), "html")] {
+        let names = topology.gpus().iter().map(|gpu| format!("stream of {}", gpu.name));
+        let names = names.chain(topology.nics().iter().map(|nic| format!("queue pair of {}", nic.name)));
+        for name in names {
+            assert!(text.contains(&name), "{kind}: {name}");
+        }
+        assert!(!text.contains("of gpu 7") && !text.contains("of nic 3"), "{kind}");
+    }
 }

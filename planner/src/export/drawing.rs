@@ -4,10 +4,12 @@
 use std::collections::HashSet;
 
 use super::joined::{Edge, Picture, Tie};
+use super::words;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::sizing::{Sizing, byte_words};
 use crate::timeline::{Measured, Step, Timeline, Why};
+use crate::topology::Topology;
 
 /// Some slices of a plan, and what is known beside them.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,7 @@ pub struct Drawing<'a> {
     pub(super) sizing: Option<&'a Sizing>,
     pub(super) timeline: Option<&'a Timeline>,
     pub(super) measured: Option<&'a Measured>,
+    pub(super) topology: Option<&'a Topology>,
     /// The time by which the plan was chosen.
     pub(super) chosen_by_ns: Option<f64>,
 }
@@ -23,7 +26,7 @@ pub struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     /// The slices alone.
     pub fn new(plans: &'a [Plan]) -> Drawing<'a> {
-        Drawing { plans, sizing: None, timeline: None, measured: None, chosen_by_ns: None }
+        Drawing { plans, sizing: None, timeline: None, measured: None, topology: None, chosen_by_ns: None }
     }
 
     /// With the bytes of the chunks.
@@ -45,6 +48,40 @@ impl<'a> Drawing<'a> {
     /// With what a trace says. Only the page shows it.
     pub fn with_measured(self, measured: &'a Measured) -> Drawing<'a> {
         Drawing { measured: Some(measured), ..self }
+    }
+
+    /// With the hosts that the ranks are on, and the names of GPUs and NICs.
+    pub fn with_topology(self, topology: &'a Topology) -> Drawing<'a> {
+        Drawing { topology: Some(topology), ..self }
+    }
+
+    /// The name of a slice's lane.
+    pub(super) fn lane(&self, plan: &Plan, number: usize) -> String {
+        words::lane(plan, number, self.topology)
+    }
+
+    /// The hosts of the slices, where there are several: names, and which slices are on each, in the order of their ranks.
+    pub(super) fn hosts(&self) -> Vec<(&'a str, Vec<usize>)> {
+        let Some(topology) = self.topology.filter(|topology| topology.host_names().len() > 1) else {
+            return Vec::new();
+        };
+        if self.plans.iter().any(|plan| plan.rank >= topology.world()) {
+            return Vec::new();
+        }
+        let host_of = |at: &usize| topology.place(self.plans[*at].rank).host;
+        let on = |host: usize| (0..self.plans.len()).filter(move |at| host_of(at) == host);
+        let hosts =
+            topology.host_names().iter().enumerate().map(|(host, name)| (name.as_str(), on(host).collect()));
+        hosts.filter(|(_, slices): &(_, Vec<usize>)| !slices.is_empty()).collect()
+    }
+
+    /// Whether an edge is a message between hosts.
+    pub(super) fn is_between_hosts(&self, picture: &Picture<'_>, edge: &Edge) -> bool {
+        let host = |at: usize| {
+            let rank = picture.first(at).0.rank;
+            self.topology.filter(|topology| rank < topology.world()).map(|topology| topology.place(rank).host)
+        };
+        matches!(edge.tie, Tie::Message(_)) && host(edge.from) != host(edge.to)
     }
 
     /// What is drawn, on one line.
@@ -103,7 +140,7 @@ pub(super) fn time_words(ns: f64) -> String {
     }
 }
 
-/// The nodes and edges of a picture that are on the critical path of one tile.
+/// The boxes and edges of a picture that are on the critical path of one tile.
 #[derive(Debug, Default)]
 pub(super) struct Critical {
     nodes: HashSet<usize>,
@@ -113,7 +150,7 @@ pub(super) struct Critical {
 impl Critical {
     pub fn of(picture: &Picture<'_>, timeline: Option<&Timeline>) -> Critical {
         let path = timeline.map_or(&[][..], Timeline::critical_path_of_one_tile);
-        let at = |step: &Step| picture.number_of(step.run.rank, step.run.node);
+        let at = |step: &Step| Some(picture.box_of[picture.number_of(step.run.rank, step.run.node)?]);
         let nodes = path.iter().filter_map(at).collect();
         let edges = path.windows(2).filter_map(|pair| {
             let is_message = match pair[1].why {

@@ -1,13 +1,19 @@
-//! [`Picture`]: what both drawings show: the nodes of some slices, the edges between them, and each node's column.
+//! [`Picture`]: what all drawings show: the nodes of some slices in boxes, the edges between these, and each box's column.
+//!
+//! A box is a node. In a slice of many lanes, folded, it is all nodes of a kind in a column, so that ranks with a lane for each of many peers can be
+//! read; the edges are then those between any of their nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxHashMap;
 
-use crate::plan::{Direction, NodeId, Plan, Sink, Source};
+use crate::plan::{Direction, NodeId, NodeKind, Plan, Sink, Source};
+
+/// Slices of more lanes are folded, where folding is asked for.
+const MANY_LANES: usize = 8;
 
 /// Why an edge is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Tie {
     /// The lane's order.
     Lane,
@@ -17,12 +23,22 @@ pub(super) enum Tie {
     Message(u8),
 }
 
-/// An edge between nodes, which are counted through all slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An edge between boxes, or, while these are not known, between nodes; both are counted through all slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
     pub tie: Tie,
+}
+
+/// One or several nodes of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Boxed {
+    pub slice: usize,
+    /// Their numbers in the slice, ascending; at least one.
+    pub nodes: Vec<usize>,
+    /// How many nodes come before them on the longest way.
+    pub column: usize,
 }
 
 /// The nodes of some slices.
@@ -31,25 +47,55 @@ pub(super) struct Picture<'a> {
     pub plans: &'a [Plan],
     /// Number of each slice's first node.
     pub base: Vec<usize>,
+    pub boxes: Vec<Boxed>,
+    /// By node, its box.
+    pub box_of: Vec<usize>,
+    /// Between boxes.
     pub edges: Vec<Edge>,
-    /// Per node: how many nodes come before it on the longest way.
-    pub columns: Vec<usize>,
+    /// By slice, whether its lanes are folded.
+    pub folded: Vec<bool>,
 }
 
 impl<'a> Picture<'a> {
+    /// With a box for every node.
     pub fn new(plans: &'a [Plan]) -> Picture<'a> {
+        Picture::with(plans, |_| false)
+    }
+
+    /// With the lanes of slices folded that have many.
+    pub fn folded(plans: &'a [Plan]) -> Picture<'a> {
+        Picture::with(plans, |plan| plan.lanes.len() > MANY_LANES)
+    }
+
+    /// Whether anything is folded.
+    pub fn is_folded(&self) -> bool {
+        self.folded.contains(&true)
+    }
+
+    fn with(plans: &'a [Plan], is_folded: impl Fn(&Plan) -> bool) -> Picture<'a> {
         let base = plans.iter().scan(0, |next, plan| {
             let first = *next;
             *next += plan.nodes.len();
             Some(first)
         });
-        let mut picture = Picture { plans, base: base.collect(), edges: Vec::new(), columns: Vec::new() };
-        for index in 0..plans.len() {
-            picture.add_local(index);
-        }
+        let mut picture = Picture {
+            plans,
+            base: base.collect(),
+            boxes: Vec::new(),
+            box_of: Vec::new(),
+            edges: Vec::new(),
+            folded: plans.iter().map(is_folded).collect(),
+        };
+        (0..plans.len()).for_each(|index| picture.add_local(index));
         picture.add_messages();
-        picture.columns = picture.longest_ways();
+        picture.put_into_boxes();
         picture
+    }
+
+    /// The plan of a box, and its first node.
+    pub fn first(&self, at: usize) -> (&'a Plan, usize) {
+        let Boxed { slice, nodes, .. } = &self.boxes[at];
+        (&self.plans[*slice], nodes[0])
     }
 
     /// The slice and id of a node.
@@ -113,6 +159,31 @@ impl<'a> Picture<'a> {
         let is_own = |slice: &usize| self.plans.get(*slice).is_some_and(|plan| plan.rank == rank);
         let slice = Some(rank).filter(is_own).or_else(|| (0..self.plans.len()).find(is_own))?;
         Some(self.base[slice] + node as usize)
+    }
+
+    /// Makes the boxes, and edges between nodes edges between those.
+    fn put_into_boxes(&mut self) {
+        let columns = self.longest_ways();
+        let mut known: FxHashMap<(usize, usize, NodeKind), usize> = FxHashMap::default();
+        for (slice, plan) in self.plans.iter().enumerate() {
+            for (id, node) in plan.nodes.iter().enumerate() {
+                let (next, column) = (self.boxes.len(), columns[self.base[slice] + id]);
+                let at = match self.folded[slice] {
+                    true => *known.entry((slice, column, plan.kind_of(node))).or_insert(next),
+                    false => next,
+                };
+                if at == next {
+                    self.boxes.push(Boxed { slice, nodes: Vec::new(), column });
+                }
+                self.boxes[at].nodes.push(id);
+                self.box_of.push(at);
+            }
+        }
+        let box_of = &self.box_of;
+        let moved = |edge: Edge| Edge { from: box_of[edge.from], to: box_of[edge.to], ..edge };
+        let mut seen = HashSet::new();
+        self.edges = std::mem::take(&mut self.edges).into_iter().map(moved).collect();
+        self.edges.retain(|edge| edge.from != edge.to && seen.insert(*edge));
     }
 
     /// Longest ways, by Kahn's order; nodes on a circle stay where they are.

@@ -93,14 +93,14 @@ fn the_critical_path_is_marked_in_both_drawings() {
     let nodes = timeline.critical_path_of_one_tile().len();
     let (dot, svg) = (drawing.dot(), drawing.svg());
     // Every step of a ring is a message or a dependency, and the legend has one more edge.
-    assert_eq!(dot.matches("fillcolor").count(), 32);
+    assert_eq!(dot.matches("tooltip=").count(), 32);
     assert_eq!(dot.matches("\", color=\"#d62728\"").count(), nodes);
     assert_eq!(dot.matches("[color=\"#d62728\"").count(), nodes - 1 + 1);
     assert_eq!(svg.matches("class=\"node critical\"").count(), nodes);
     assert_eq!(svg.matches("<path class=\"critical\"").count(), nodes - 1 + 1);
     for text in [&dot, &svg] {
         assert!(text.contains("all_reduce by ring, 4 ranks"), "{text}");
-        assert!(text.contains("sum of f32, 3.9 KiB in tiles of up to 1 MiB · predicted "), "{text}");
+        assert!(text.contains("sum of f32, 4 KB in tiles of up to 1 MiB · predicted "), "{text}");
         assert!(text.contains("critical path of one tile"), "{text}");
     }
     let one = Drawing::new(&plans[1..2]).with_timeline(&timeline).svg();
@@ -125,10 +125,10 @@ fn every_plan_is_well_formed_svg() {
         let sizing = Sizing { request, tile_bytes: 128 };
         let timeline = timed(&plans, &sizing);
         let timed = Drawing::new(&plans).with_sizing(&sizing).with_timeline(&timeline).svg();
-        let nodes: usize = plans.iter().map(|p| p.nodes.len()).sum();
+        let boxes = Picture::folded(&plans).boxes.len();
         for text in [svg(&plans, Some(&sizing)), timed] {
             check_xml(&text);
-            assert_eq!(text.matches("<title>").count(), nodes);
+            assert_eq!(text.matches("<title>").count(), boxes);
         }
     }
 }
@@ -137,28 +137,101 @@ fn every_plan_is_well_formed_svg() {
 fn boxes_and_edges_keep_clear_of_boxes() {
     for (request, plans) in every_plan().chain(plans_in(Topology::single_host(7))) {
         let sizing = Sizing { request, tile_bytes: 128 };
-        let picture = Picture::new(&plans);
-        let geometry = Geometry::of(&picture, &Drawing::new(&plans).with_sizing(&sizing));
-        let inside = |(x, y): (f64, f64), at: usize, by: f64| {
-            let place = geometry.places[at];
-            let (left, top) = (place.x as f64, place.y as f64);
-            x > left + by && x < left + place.width as f64 - by && y > top + by && y < top + BOX as f64 - by
-        };
-        let name = format!("{} by {}", plans[0].collective, plans[0].algorithm);
-        for (at, place) in geometry.places.iter().enumerate() {
-            let middle = (place.x as f64 + place.width as f64 / 2.0, place.y as f64 + BOX as f64 / 2.0);
-            let others = (0..picture.len()).filter(|other| *other != at);
-            assert_eq!(others.filter(|other| inside(middle, *other, -20.0)).count(), 0, "{name}: box {at}");
-            let band = geometry.bands[place.slice];
-            assert!(place.y > band.top && place.y + BOX < band.top + band.height, "{name}: box {at}");
-            assert!(place.x + place.width < geometry.width, "{name}: box {at}");
-        }
-        for (edge, route) in picture.edges.iter().zip(route::routes(&picture, &geometry)) {
-            let points = points(&route);
-            let hit = (0..picture.len()).find(|at| points.iter().any(|point| inside(*point, *at, 1.0)));
-            assert_eq!(hit, None, "{name}: {edge:?} by {route} runs through a box");
+        let topology = Topology::from_host_of(&(0..plans.len()).map(|rank| rank % 2).collect::<Vec<_>>());
+        for picture in [Picture::new(&plans), Picture::folded(&plans)] {
+            let drawing = Drawing::new(&plans).with_sizing(&sizing).with_topology(&topology);
+            check_clear(&picture, &drawing);
         }
     }
+}
+
+fn check_clear(picture: &Picture<'_>, drawing: &Drawing<'_>) {
+    let (plans, geometry) = (picture.plans, Geometry::of(picture, drawing));
+    let inside = |(x, y): (f64, f64), at: usize, by: f64| {
+        let place = geometry.places[at];
+        let (left, top) = (place.x as f64, place.y as f64);
+        x > left + by && x < left + place.width as f64 - by && y > top + by && y < top + BOX as f64 - by
+    };
+    let name = format!("{} by {}", plans[0].collective, plans[0].algorithm);
+    for (at, place) in geometry.places.iter().enumerate() {
+        let middle = (place.x as f64 + place.width as f64 / 2.0, place.y as f64 + BOX as f64 / 2.0);
+        let others = (0..picture.boxes.len()).filter(|other| *other != at);
+        assert_eq!(others.filter(|other| inside(middle, *other, -20.0)).count(), 0, "{name}: box {at}");
+        let band = &geometry.bands[place.slice];
+        assert!(place.y > band.top && place.y + BOX < band.top + band.height, "{name}: box {at}");
+        assert!(place.x + place.width < geometry.width, "{name}: box {at}");
+        let widest = geometry.labels[at].iter().map(|line| labels::width(line)).max();
+        assert!(widest <= Some(place.width - 7), "{name}: the text of box {at} runs past it");
+    }
+    for (edge, route) in picture.edges.iter().zip(route::routes(picture, &geometry)) {
+        let points = points(&route);
+        let hit = (0..picture.boxes.len()).find(|at| points.iter().any(|point| inside(*point, *at, 1.0)));
+        assert_eq!(hit, None, "{name}: {edge:?} by {route} runs through a box");
+    }
+}
+
+#[test]
+fn ranks_of_a_host_are_framed_and_messages_between_hosts_look_different() {
+    let topology = Topology::from_host_of(&[0, 1, 0, 1]);
+    let (request, plans) = ring();
+    let sizing = Sizing { request, tile_bytes: 512 };
+    let drawing = Drawing::new(&plans).with_sizing(&sizing).with_topology(&topology);
+    let picture = Picture::new(&plans);
+    let geometry = Geometry::of(&picture, &drawing);
+    assert_eq!(
+        geometry.frames.iter().map(|frame| frame.name.as_str()).collect::<Vec<_>>(),
+        ["host0", "host1"]
+    );
+    for (slice, band) in geometry.bands.iter().enumerate() {
+        for (host, frame) in geometry.frames.iter().enumerate() {
+            let is_inside = band.top > frame.top && band.top + band.height < frame.top + frame.height;
+            assert_eq!(is_inside, slice % 2 == host, "rank {slice} and host {host}");
+        }
+    }
+    // Each neighbour in this ring is on the other host.
+    let messages = picture.edges.iter().filter(|edge| matches!(edge.tie, joined::Tie::Message(_))).count();
+    let (dot, svg) = (drawing.dot(), drawing.svg());
+    assert_eq!(svg.matches("<path class=\"between\"").count(), messages + 1, "and one in the legend");
+    assert_eq!(dot.matches("#8a3ab9\", style=dashed, penwidth=2").count(), messages + 1);
+    assert!(svg.contains(">host host1</text>") && dot.contains("label=\"host host1\""));
+    let local = Topology::single_host(4);
+    let one_host = Drawing::new(&plans).with_topology(&local).svg();
+    assert!(!one_host.contains("<path class=\"between\"") && !one_host.contains("class=\"host\""));
+}
+
+#[test]
+fn ranks_of_many_lanes_are_folded() {
+    let topology = Topology::single_host(12);
+    let request =
+        Request::new(Collective::AllToAll, DType::F32, ReduceOp::Sum, 1200).with_algorithm("direct");
+    let choice = Choice::new(&topology, Costs::shm());
+    let plans = compile_all(&request, &topology, &choice).expect("a plan");
+    let (folded, whole) = (Picture::folded(&plans), Picture::new(&plans));
+    assert!(folded.is_folded() && !whole.is_folded());
+    assert_eq!(folded.boxes.iter().map(|boxed| boxed.nodes.len()).sum::<usize>(), whole.boxes.len());
+    assert!(folded.boxes.len() * 3 < whole.boxes.len(), "{} of {}", folded.boxes.len(), whole.boxes.len());
+    for boxed in &folded.boxes {
+        let plan = &plans[boxed.slice];
+        let kinds: Vec<_> = boxed.nodes.iter().map(|id| plan.kind_of(&plan.nodes[*id])).collect();
+        assert!(kinds.iter().all(|kind| *kind == kinds[0]));
+    }
+    assert!(folded.edges.iter().all(|edge| folded.boxes[edge.from].column < folded.boxes[edge.to].column));
+    let text = svg(&plans, None);
+    assert!(text.contains("lanes, folded") && text.contains("11 ×"), "{text}");
+}
+
+#[test]
+fn lanes_are_named_by_their_way_and_devices_by_their_names() {
+    let (_, plans) = ring();
+    let names: Vec<String> = (0..plans[1].lanes.len()).map(|lane| plans[1].lane_name(lane)).collect();
+    let (_, direct) = every_plan().find(|(_, plans)| plans[0].algorithm == "direct").expect("there is one");
+    let names: Vec<String> =
+        names.into_iter().chain((0..direct[1].lanes.len()).map(|lane| direct[1].lane_name(lane))).collect();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert!(names.iter().any(|name| name.contains(" to rank ")), "{names:?}");
+    assert!(names.iter().any(|name| name.contains(" from rank ")), "{names:?}");
 }
 
 /// Points along a path of M, C and H commands.

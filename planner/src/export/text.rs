@@ -2,15 +2,23 @@
 
 use std::fmt::Write;
 
+use super::drawing::Drawing;
 use super::words;
 use crate::plan::Plan;
 
 /// The slices, one after the other.
 pub fn text(plans: &[Plan]) -> String {
-    plans.iter().map(slice).collect::<Vec<_>>().join("\n")
+    Drawing::new(plans).text()
 }
 
-fn slice(plan: &Plan) -> String {
+impl Drawing<'_> {
+    /// The slices as text, one after the other; devices by the topology's names.
+    pub fn text(&self) -> String {
+        self.plans.iter().map(|plan| slice(self, plan)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn slice(drawing: &Drawing<'_>, plan: &Plan) -> String {
     let mut text = format!(
         "{} by {}: rank {} of {}, id {:016x}, {} part{} per block, {} scratch, {} nodes{}{}\n",
         plan.collective,
@@ -26,7 +34,7 @@ fn slice(plan: &Plan) -> String {
         if plan.even { ", equal blocks only" } else { "" },
     );
     for (number, lane) in plan.lanes.iter().enumerate() {
-        let _ = writeln!(text, "  lane {number}: {}", lane.kind);
+        let _ = writeln!(text, "  lane {number}: {}", drawing.lane(plan, number));
         for id in lane.nodes.clone() {
             let Some(node) = plan.nodes.get(id as usize) else { continue };
             let deps: Vec<_> = plan.deps_of(node).iter().map(u32::to_string).collect();

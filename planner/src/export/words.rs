@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::plan::{Channel, Direction, LaneKind, Node, NodeKind, Plan, Sink, Source, Span};
 use crate::shape::BufferKind;
+use crate::topology::{Device, Topology};
 
 /// `in[3]`, `out[0..4]`, `scratch[1]`.
 pub(crate) fn span(span: Span) -> String {
@@ -18,16 +19,63 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
+/// `shm to rank 3` for a lane that only sends, `shm from rank 3` for one that only receives; devices by the names that a topology has for them.
+pub(crate) fn lane(plan: &Plan, number: usize, topology: Option<&Topology>) -> String {
+    let Some(lane) = plan.lanes.get(number) else { return format!("lane {number}") };
+    let name = |devices: &[Device], index: u32| devices.get(index as usize).map(|device| device.name.clone());
+    let gpu = |index| topology.and_then(|topology| name(topology.gpus(), index));
+    let nic = |index| topology.and_then(|topology| name(topology.nics(), index));
+    match lane.kind {
+        LaneKind::Shm { peer } => format!("shm {} rank {peer}", way(plan, number, peer)),
+        LaneKind::Socket { peer } => format!("socket {} rank {peer}", way(plan, number, peer)),
+        LaneKind::QueuePair { nic: index, peer } => {
+            let nic = nic(index).unwrap_or_else(|| format!("nic {index}"));
+            format!("queue pair of {nic} {} rank {peer}", way(plan, number, peer))
+        }
+        LaneKind::Stream { gpu: index, priority } => {
+            let gpu = gpu(index).unwrap_or_else(|| format!("gpu {index}"));
+            let priority = if priority == 0 { String::new() } else { format!(", priority {priority}") };
+            format!("stream of {gpu}{priority}")
+        }
+        LaneKind::Worker { .. } => lane.kind.to_string(),
+    }
+}
+
+/// Which way the messages of a lane go.
+fn way(plan: &Plan, number: usize, peer: usize) -> &'static str {
+    let is_with = |channel: u32| plan.channels.get(channel as usize).is_some_and(|end| end.peer == peer);
+    let nodes = || plan.lanes[number].nodes.clone().filter_map(|id| plan.nodes.get(id as usize));
+    let sends = nodes().any(|node| {
+        plan.sinks_of(node).iter().any(|sink| matches!(sink, Sink::Message { channel } if is_with(*channel)))
+    });
+    let receives = nodes().any(|node| {
+        let from = |source: &Source| matches!(source, Source::Message { channel, .. } if is_with(*channel));
+        plan.sources_of(node).iter().any(from)
+    });
+    match (sends, receives) {
+        (true, false) => "to",
+        (false, true) => "from",
+        _ => "with",
+    }
+}
+
+impl Plan {
+    /// The name of a lane, such as `shm to rank 3`.
+    pub fn lane_name(&self, lane: usize) -> String {
+        self::lane(self, lane, None)
+    }
+}
+
 impl fmt::Display for LaneKind {
-    /// `worker 0`, `shm to rank 3`, `stream of gpu 1`.
+    /// `worker 0`, `shm with rank 3`, `stream of gpu 1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LaneKind::Worker { index } => write!(f, "worker {index}"),
-            LaneKind::Shm { peer } => write!(f, "shm to rank {peer}"),
-            LaneKind::Socket { peer } => write!(f, "socket to rank {peer}"),
+            LaneKind::Shm { peer } => write!(f, "shm with rank {peer}"),
+            LaneKind::Socket { peer } => write!(f, "socket with rank {peer}"),
             LaneKind::Stream { gpu, priority: 0 } => write!(f, "stream of gpu {gpu}"),
             LaneKind::Stream { gpu, priority } => write!(f, "stream of gpu {gpu}, priority {priority}"),
-            LaneKind::QueuePair { nic, peer } => write!(f, "queue pair of nic {nic} to rank {peer}"),
+            LaneKind::QueuePair { nic, peer } => write!(f, "queue pair of nic {nic} with rank {peer}"),
         }
     }
 }

@@ -151,7 +151,10 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let timeline = is_whole.then(|| asked.timeline(plans)).and_then(|predicted| {
         predicted.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
     });
-    let drawing = Drawing::new(shown).with_sizing(&asked.sizing).with_chosen_by_ns(asked.chosen_by_ns()?);
+    let drawing = Drawing::new(shown)
+        .with_sizing(&asked.sizing)
+        .with_topology(&asked.topology)
+        .with_chosen_by_ns(asked.chosen_by_ns()?);
     let drawing = timeline.as_ref().map_or(drawing, |timeline| drawing.with_timeline(timeline));
     let drawing = measured.as_ref().map_or(drawing, |measured| drawing.with_measured(measured));
     drawings.write(&drawing, shown, plans)
@@ -167,7 +170,8 @@ fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Re
         (false, true) => format!("{proof}\n"),
         (false, false) => {
             let summary = summary::summary(asked, shown);
-            format!("{summary}{proof}\n\n{}", planner::export::text(shown))
+            let text = Drawing::new(shown).with_topology(&asked.topology).text();
+            format!("{summary}{proof}\n\n{text}")
         }
     };
     print(&text)

@@ -4,30 +4,25 @@
 use serde::Serialize;
 
 use crate::export::drawing::{Critical, Drawing, time_words};
-use crate::export::geometry::{BOX, Geometry};
-use crate::export::joined::{COLOURS, Picture, Tie};
+use crate::export::geometry::{self, BOX, Geometry};
+use crate::export::joined::{COLOURS, Edge, Picture, Tie};
 use crate::export::route::routes;
 use crate::export::words;
-use crate::plan::NodeKind;
+use crate::plan::{NodeKind, Plan};
 use crate::timeline::{Measured, Run, Timeline, Why};
 
 /// See the module. Nodes are counted through all slices.
 #[derive(Serialize)]
 pub(super) struct Data {
-    width: usize,
-    height: usize,
-    /// Height of a node's box.
-    node_height: usize,
     colours: &'static [&'static str],
     kinds: Vec<&'static str>,
     ranks: Vec<Rank>,
     nodes: Nodes,
-    /// Three numbers each: from, to, and 0 for the lane's order, 1 for a dependency, 2 + i for a message on channel i.
+    /// Between nodes, three numbers each: from, to, and 0 for the lane's order, 1 for a dependency, 2 + i for a message on channel i.
     edges: Vec<usize>,
-    /// Path data of the edges, where the script paints them.
-    routes: Vec<String>,
     critical_nodes: Vec<usize>,
-    critical_edges: Vec<usize>,
+    /// The first is shown first; the second, where there is one, is the same with all lanes unfolded.
+    pictures: Vec<Shown>,
     predicted: Option<Times>,
     measured: Option<Times>,
 }
@@ -35,8 +30,8 @@ pub(super) struct Data {
 #[derive(Serialize)]
 struct Rank {
     rank: usize,
-    top: usize,
-    height: usize,
+    /// The name of its host, where there are several.
+    host: Option<String>,
     /// Names of its lanes.
     lanes: Vec<String>,
 }
@@ -50,15 +45,53 @@ struct Nodes {
     id: Vec<usize>,
     lane: Vec<u32>,
     kind: Vec<usize>,
-    x: Vec<usize>,
-    y: Vec<usize>,
-    width: Vec<usize>,
-    /// The three lines of its box.
-    lines: Vec<[String; 3]>,
     sources: Vec<String>,
     sinks: Vec<String>,
     /// Bytes and tiles, in words; empty where they are not known.
     size: Vec<String>,
+}
+
+/// A picture: its boxes, and what is between and around them.
+#[derive(Serialize)]
+struct Shown {
+    width: usize,
+    height: usize,
+    /// Height of a box.
+    box_height: usize,
+    bands: Vec<Band>,
+    /// Name, top edge and height of each host's frame.
+    frames: Vec<(String, usize, usize)>,
+    /// By node, its box; empty where every node is one.
+    box_of: Vec<usize>,
+    boxes: Boxes,
+    /// Between boxes, as those between nodes.
+    edges: Vec<usize>,
+    /// Path data of the edges, where the script paints them.
+    routes: Vec<String>,
+    critical_boxes: Vec<usize>,
+    critical_edges: Vec<usize>,
+    /// Messages between hosts.
+    between_edges: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct Band {
+    top: usize,
+    height: usize,
+    /// Numbers and names of its lanes.
+    lanes: Vec<(Option<usize>, String)>,
+}
+
+/// A column per property, as for nodes.
+#[derive(Default, Serialize)]
+struct Boxes {
+    x: Vec<usize>,
+    y: Vec<usize>,
+    width: Vec<usize>,
+    /// The three lines.
+    lines: Vec<[String; 3]>,
+    /// Index into `colours`; none for one of several nodes.
+    colour: Vec<Option<usize>>,
 }
 
 /// Runs of all nodes, predicted or measured.
@@ -96,33 +129,27 @@ const WHYS: [(Why, &str); 6] = [
     (Why::Processor, "when the processor was free"),
 ];
 
+/// A picture with what is known of it, and whether the script paints it.
+pub(super) struct Painting<'a> {
+    pub picture: &'a Picture<'a>,
+    pub geometry: &'a Geometry,
+    pub critical: &'a Critical,
+    pub is_painted: bool,
+}
+
 impl Data {
-    /// The data of a picture; with the routes of its edges, where the script paints them.
-    pub fn of(
-        drawing: &Drawing<'_>,
-        picture: &Picture<'_>,
-        geometry: &Geometry,
-        critical: &Critical,
-        is_painted: bool,
-    ) -> Data {
-        let tie = |tie: Tie| match tie {
-            Tie::Lane => 0,
-            Tie::Dep => 1,
-            Tie::Message(index) => 2 + usize::from(index),
-        };
-        let on_path = picture.edges.iter().enumerate().filter(|(_, edge)| critical.has_edge(edge));
+    /// The data of pictures of the same slices, of which the last has a box for every node.
+    pub fn of(drawing: &Drawing<'_>, paintings: &[Painting<'_>]) -> Data {
+        let whole = paintings.last().expect("there is a picture");
+        let picture = whole.picture;
         Data {
-            width: geometry.width,
-            height: geometry.bottom,
-            node_height: BOX,
             colours: &COLOURS,
             kinds: KINDS.map(words::kind).to_vec(),
-            ranks: ranks(picture, geometry),
-            nodes: nodes(drawing, picture, geometry),
-            edges: picture.edges.iter().flat_map(|edge| [edge.from, edge.to, tie(edge.tie)]).collect(),
-            routes: if is_painted { routes(picture, geometry) } else { Vec::new() },
-            critical_nodes: (0..picture.len()).filter(|at| critical.has_node(*at)).collect(),
-            critical_edges: on_path.map(|(at, _)| at).collect(),
+            ranks: ranks(drawing, picture),
+            nodes: nodes(drawing, picture),
+            edges: flat(&picture.edges),
+            critical_nodes: (0..picture.len()).filter(|at| whole.critical.has_node(*at)).collect(),
+            pictures: paintings.iter().map(|painting| Shown::of(drawing, painting)).collect(),
             predicted: drawing.timeline.map(|timeline| predicted(picture, timeline)),
             measured: drawing.measured.map(|measured| times_of(picture, measured)),
         }
@@ -135,17 +162,63 @@ impl Data {
     }
 }
 
-fn ranks(picture: &Picture<'_>, geometry: &Geometry) -> Vec<Rank> {
-    let rank = |(plan, band): (&crate::Plan, &crate::export::geometry::Band)| Rank {
-        rank: plan.rank,
-        top: band.top,
-        height: band.height,
-        lanes: plan.lanes.iter().map(|lane| lane.kind.to_string()).collect(),
-    };
-    picture.plans.iter().zip(&geometry.bands).map(rank).collect()
+impl Shown {
+    fn of(drawing: &Drawing<'_>, painting: &Painting<'_>) -> Shown {
+        let Painting { picture, geometry, critical, is_painted } = *painting;
+        let chosen = |is_chosen: &dyn Fn(&Edge) -> bool| {
+            let edges = picture.edges.iter().enumerate();
+            edges.filter(|(_, edge)| is_chosen(edge)).map(|(at, _)| at).collect()
+        };
+        Shown {
+            width: geometry.width,
+            height: geometry.bottom,
+            box_height: BOX,
+            bands: geometry.bands.iter().map(Band::of).collect(),
+            frames: geometry
+                .frames
+                .iter()
+                .map(|frame| (frame.name.clone(), frame.top, frame.height))
+                .collect(),
+            box_of: if picture.is_folded() { picture.box_of.clone() } else { Vec::new() },
+            boxes: boxes(picture, geometry),
+            edges: flat(&picture.edges),
+            routes: if is_painted { routes(picture, geometry) } else { Vec::new() },
+            critical_boxes: (0..picture.boxes.len()).filter(|at| critical.has_node(*at)).collect(),
+            critical_edges: chosen(&|edge| critical.has_edge(edge)),
+            between_edges: chosen(&|edge| drawing.is_between_hosts(picture, edge)),
+        }
+    }
 }
 
-fn nodes(drawing: &Drawing<'_>, picture: &Picture<'_>, geometry: &Geometry) -> Nodes {
+impl Band {
+    fn of(band: &geometry::Band) -> Band {
+        Band { top: band.top, height: band.height, lanes: band.lanes.clone() }
+    }
+}
+
+fn flat(edges: &[Edge]) -> Vec<usize> {
+    let tie = |tie: Tie| match tie {
+        Tie::Lane => 0,
+        Tie::Dep => 1,
+        Tie::Message(index) => 2 + usize::from(index),
+    };
+    edges.iter().flat_map(|edge| [edge.from, edge.to, tie(edge.tie)]).collect()
+}
+
+fn ranks(drawing: &Drawing<'_>, picture: &Picture<'_>) -> Vec<Rank> {
+    let hosts = drawing.hosts();
+    let host = |slice: usize| {
+        hosts.iter().find(|(_, slices)| slices.contains(&slice)).map(|(name, _)| (*name).to_owned())
+    };
+    let rank = |(slice, plan): (usize, &Plan)| Rank {
+        rank: plan.rank,
+        host: host(slice),
+        lanes: (0..plan.lanes.len()).map(|lane| drawing.lane(plan, lane)).collect(),
+    };
+    picture.plans.iter().enumerate().map(rank).collect()
+}
+
+fn nodes(drawing: &Drawing<'_>, picture: &Picture<'_>) -> Nodes {
     let mut nodes = Nodes::default();
     for (slice, plan) in picture.plans.iter().enumerate() {
         for (id, node) in plan.nodes.iter().enumerate() {
@@ -161,13 +234,20 @@ fn nodes(drawing: &Drawing<'_>, picture: &Picture<'_>, geometry: &Geometry) -> N
         }
         nodes.size.extend(drawing.sizes(plan).into_iter().map(Option::unwrap_or_default));
     }
-    for place in &geometry.places {
-        nodes.x.push(place.x);
-        nodes.y.push(place.y);
-        nodes.width.push(place.width);
-    }
-    nodes.lines.clone_from(&geometry.labels);
     nodes
+}
+
+fn boxes(picture: &Picture<'_>, geometry: &Geometry) -> Boxes {
+    let mut boxes = Boxes { lines: geometry.labels.clone(), ..Boxes::default() };
+    for (at, place) in geometry.places.iter().enumerate() {
+        let (plan, id) = picture.first(at);
+        boxes.x.push(place.x);
+        boxes.y.push(place.y);
+        boxes.width.push(place.width);
+        let lane = plan.nodes[id].lane as usize;
+        boxes.colour.push((!picture.folded[place.slice]).then_some(lane % COLOURS.len()));
+    }
+    boxes
 }
 
 fn predicted(picture: &Picture<'_>, timeline: &Timeline) -> Times {

@@ -3,7 +3,7 @@
 const root = document.documentElement;
 
 /** What the marks on runs mean. */
-const LEGEND = ["in a run: node · tile", "red: critical path of the whole call"];
+const LEGEND = ["in a run: node · tile", "red: critical path of the whole call", "click on a rank: fold or unfold its lanes"];
 
 function fail(what) {
   root.dataset.error = String(what);
@@ -19,14 +19,17 @@ function start() {
   const markAll = ({ node, tile }) => {
     for (const view of views) view.mark(node, tile);
   };
-  const pointAt = (node, tile) => {
-    markAll(node < 0 ? selected : { node, tile });
-    showDetails(model, details, node, tile);
+  // What is pointed at is a node, several in one box, or nothing.
+  const pointAt = (nodes, tile) => {
+    markAll(nodes.length ? { node: nodes[0], tile } : selected);
+    showDetails(model, details, nodes, tile);
   };
-  const select = (from) => (node, tile) => {
+  const select = (from) => (nodes, tile) => {
+    const node = nodes.length ? nodes[0] : -1;
     selected = { node, tile };
+    if (nodes.length > 1) graphs.unfold();
     markAll(selected);
-    if (node >= 0) for (const view of views) if (view !== from()) view.reveal(node);
+    if (node >= 0) for (const view of views) if (view !== from() || nodes.length > 1) view.reveal(node);
   };
 
   // The graph has the room that the times leave, so it comes last.
@@ -34,34 +37,33 @@ function start() {
   if (note) note.textContent = [...model.times.map((each) => each.note), ...LEGEND].join(" · ");
   const times = model.times.length ? new Times(document.getElementById("times"), model, pointAt, select(() => times)) : null;
   if (times) views.push(times);
-  const section = document.getElementById("graph");
-  const Graph = section.querySelector("svg") ? PictureGraph : PaintedGraph;
-  const graph = new Graph(section, model, pointAt, select(() => graph));
-  views.push(graph);
+  const graphs = new Graphs(model, pointAt, select(() => graphs));
+  views.push(graphs);
 
-  connect(model, graph, times, details);
+  connect(graphs, times, details);
   root.dataset.drawn = `${model.count} nodes`;
   root.dataset.runs = model.times.map((each) => each.count).join(" ");
   root.dataset.took = `${Math.round(performance.now() - begun)} ms`;
 }
 
-function connect(model, graph, times, details) {
+function connect(graph, times, details) {
   const does = {
     fit: () => graph.fit(),
     in: () => graph.zoom(1.4),
     out: () => graph.zoom(1 / 1.4),
     all: () => times.fit(),
+    fold: () => graph.turn(),
   };
   for (const button of document.querySelectorAll("button")) button.addEventListener("click", does[button.dataset.do]);
   document.getElementById("scale")?.addEventListener("change", (event) => times.setSameScale(event.target.checked));
   addEventListener("pointermove", (event) => placeBeside(details, event));
 }
 
-/** Fills the box of details, or hides it where `node` is -1. */
-function showDetails(model, box, node, tile) {
-  box.hidden = node < 0;
-  if (node < 0) return;
-  const { heading, rows } = detailsOf(model, node, tile);
+/** Fills the box of details, or hides it where there are no nodes to speak of. */
+function showDetails(model, box, nodes, tile) {
+  box.hidden = !nodes.length;
+  if (!nodes.length) return;
+  const { heading, rows } = nodes.length > 1 ? detailsOfMany(model, nodes) : detailsOf(model, nodes[0], tile);
   const title = document.createElement("b");
   title.textContent = heading;
   const table = document.createElement("table");

@@ -6,11 +6,25 @@ function readModel() {
   model.count = model.nodes.id.length;
   model.edgeCount = model.edges.length / 3;
   model.isCritical = marked(model.count, model.critical_nodes);
-  model.isCriticalEdge = marked(model.edgeCount, model.critical_edges);
   model.edgesOf = edgesOf(model);
+  for (const picture of model.pictures) readPicture(model, picture);
   model.times = [model.measured, model.predicted].filter(Boolean);
   for (const times of model.times) unpack(model, times);
   return model;
+}
+
+/** Completes what is given of a picture: counts, marks, and which nodes are in which box. */
+function readPicture(model, picture) {
+  picture.count = picture.boxes.x.length;
+  picture.edgeCount = picture.edges.length / 3;
+  picture.isCritical = marked(picture.count, picture.critical_boxes);
+  picture.isCriticalEdge = marked(picture.edgeCount, picture.critical_edges);
+  picture.isBetween = marked(picture.edgeCount, picture.between_edges);
+  const isFolded = picture.box_of.length > 0;
+  picture.boxOf = (node) => (isFolded && node >= 0 ? picture.box_of[node] : node);
+  const members = isFolded ? Array.from({ length: picture.count }, () => []) : null;
+  for (let node = 0; isFolded && node < model.count; node++) members[picture.box_of[node]].push(node);
+  picture.nodesOf = (box) => (box < 0 ? [] : isFolded ? members[box] : [box]);
 }
 
 function marked(length, numbers) {

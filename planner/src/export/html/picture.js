@@ -1,12 +1,12 @@
 // The graph of a small plan: an SVG whose view box moves.
 
 class PictureGraph {
-  constructor(section, model, pointAt, select) {
+  constructor(section, picture, pointAt, select) {
     this.svg = section.querySelector("svg");
     this.section = section;
-    this.model = model;
+    this.picture = picture;
     for (const title of this.svg.querySelectorAll("title")) title.remove();
-    this.nodes = Array.from({ length: model.count });
+    this.nodes = Array.from({ length: picture.count });
     for (const group of this.svg.querySelectorAll("[data-node]")) this.nodes[group.dataset.node] = group;
     this.edges = [...this.svg.querySelectorAll("[data-from]")];
     const { x, y, width, height } = this.svg.viewBox.baseVal;
@@ -15,10 +15,10 @@ class PictureGraph {
     listen(section, {
       drag: (dx, dy) => this.move(dx, dy),
       wheel: (px, py, factor) => this.zoomAt(px, py, factor),
-      point: (px, py, event) => pointAt(Number(at(event)), -1),
+      point: (px, py, event) => pointAt(picture.nodesOf(Number(at(event))), -1),
       click: (px, py) => {
         const box = section.getBoundingClientRect();
-        select(Number(at({ target: document.elementFromPoint(px + box.left, py + box.top) })), -1);
+        select(picture.nodesOf(Number(at({ target: document.elementFromPoint(px + box.left, py + box.top) }))), -1);
       },
     });
     this.fit();
@@ -58,10 +58,11 @@ class PictureGraph {
     this.zoomAt(box.width / 2, box.height / 2, factor);
   }
 
-  /** Marks a node and its edges; -1 marks nothing. */
-  mark(node) {
+  /** Marks the box of a node and its edges; -1 marks nothing. */
+  mark(marked) {
+    const node = this.picture.boxOf(marked);
     this.svg.classList.toggle("points", node >= 0);
-    for (const marked of this.svg.querySelectorAll(".near, .pointed")) marked.classList.remove("near", "pointed");
+    for (const before of this.svg.querySelectorAll(".near, .pointed")) before.classList.remove("near", "pointed");
     if (node < 0) return;
     this.nodes[node].classList.add("pointed");
     for (const edge of this.edges) {

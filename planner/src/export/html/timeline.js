@@ -6,6 +6,8 @@ const AXIS = 22;
 const LEAST_ROW = 15;
 const MOST_ROW = 24;
 const RANK_GAP = 9;
+/** Ranks of more lanes are folded at first. */
+const MANY_LANES = 8;
 
 class Times {
   constructor(section, model, pointAt, select) {
@@ -13,17 +15,44 @@ class Times {
     this.model = model;
     this.marked = { node: -1, tile: -1 };
     this.isSameScale = document.getElementById("scale")?.checked ?? true;
-    this.rows = rowsOf(model, innerHeight * 0.4);
-    section.style.height = `${this.rows.height + AXIS + (model.times.length > 1 ? 20 : 6)}px`;
+    this.folded = model.ranks.map((rank) => rank.lanes.length > MANY_LANES);
+    this.layOut();
     this.surface = new Surface(section.querySelector("canvas"), (context, width, height) => this.paint(context, width, height));
     listen(section, {
       drag: (dx, dy) => this.show({ ...this.view, start: this.view.start - dx / this.breadth() / this.view.zoom, top: this.view.top - dy }),
       wheel: (px, py, factor, dy) => (dy ? this.show({ ...this.view, top: this.view.top + dy }) : this.zoomAt(px, factor)),
-      point: (px, py) => pointAt(...(px === undefined ? [-1, -1] : this.runAt(px, py))),
-      click: (px, py) => select(...this.runAt(px, py)),
+      point: (px, py) => {
+        const [node, tile] = px === undefined ? [-1, -1] : this.runAt(px, py);
+        pointAt(node < 0 ? [] : [node], tile);
+      },
+      click: (px, py) => {
+        if (px < GUTTER) return this.turn(py);
+        const [node, tile] = this.runAt(px, py);
+        select(node < 0 ? [] : [node], tile);
+      },
     });
     this.fit();
     this.surface.paint();
+  }
+
+  /** Gives each lane its row, and each folded rank one. */
+  layOut() {
+    this.rows = rowsOf(this.model, this.folded, innerHeight * 0.4);
+    this.section.style.height = `${this.rows.height + AXIS + (this.model.times.length > 1 ? 20 : 6)}px`;
+  }
+
+  /** Folds or unfolds the lanes of the rank whose name is at a place. */
+  turn(py) {
+    const row = this.rowAt(py);
+    if (!row || this.model.ranks[row.slice].lanes.length < 2) return;
+    this.folded[row.slice] = !this.folded[row.slice];
+    this.layOut();
+    this.show(this.view);
+  }
+
+  rowAt(py) {
+    const y = py - AXIS + this.view.top;
+    return py > AXIS ? this.rows.list.find((row) => y >= row.y && y < row.y + this.rows.high) : undefined;
   }
 
   fit() {
@@ -67,21 +96,19 @@ class Times {
 
   /** Brings a node's lane, and its first run where it has any, into sight. */
   reveal(node) {
-    const row = this.rows.list.find((row) => row.slice === this.model.nodes.slice[node] && row.lane === this.model.nodes.lane[node]);
+    const row = this.rows.list.find((row) => row.slice === this.model.nodes.slice[node] && (row.lane < 0 || row.lane === this.model.nodes.lane[node]));
     if (row) this.show({ ...this.view, top: row.y - this.section.clientHeight / 2 });
   }
 
   /** The node and tile of the run at a place, or -1 for both. */
   runAt(px, py) {
-    const y = py - AXIS + this.view.top;
-    const row = py > AXIS && px >= GUTTER ? this.rows.list.find((row) => y >= row.y && y < row.y + this.rows.high) : undefined;
+    const row = px >= GUTTER ? this.rowAt(py) : undefined;
     if (!row) return [-1, -1];
     const { runs } = row.times;
     const [scale, slack] = [this.scaleOf(row.times), 2];
-    const lane = row.times.lanes[row.slice][row.lane];
-    for (let i = firstAfter(lane, runs.to, (px - slack - scale.left) / scale.perNs); i < lane.length; i++) {
-      const run = lane[i];
-      if (scale.left + runs.from[run] * scale.perNs > px + slack) break;
+    for (const lane of lanesOf(row)) {
+      const run = lane[firstAfter(lane, runs.to, (px - slack - scale.left) / scale.perNs)];
+      if (run === undefined || scale.left + runs.from[run] * scale.perNs > px + slack) continue;
       return [runs.node[run], runs.tile[run]];
     }
     return [-1, -1];
@@ -113,10 +140,6 @@ class Times {
   }
 
   paintRow(context, ink, row, y, width) {
-    const { times, slice, lane: number } = row;
-    const { runs } = times;
-    const lane = times.lanes[slice][number];
-    const { perNs, left } = this.scaleOf(times);
     context.fillStyle = ink.band;
     context.globalAlpha = 0.7;
     context.fillRect(GUTTER, y, width - GUTTER, this.rows.high - 1);
@@ -125,7 +148,13 @@ class Times {
     context.beginPath();
     context.rect(GUTTER, y, width - GUTTER, this.rows.high);
     context.clip();
-    const fill = this.model.colours[number % this.model.colours.length];
+    for (const lane of lanesOf(row)) this.paintLane(context, ink, row.times, lane, y, width);
+    context.restore();
+  }
+
+  paintLane(context, ink, times, lane, y, width) {
+    const { runs } = times;
+    const { perNs, left } = this.scaleOf(times);
     let painted = -1;
     for (let i = firstAfter(lane, runs.to, (GUTTER - left) / perNs); i < lane.length; i++) {
       const run = lane[i];
@@ -135,9 +164,9 @@ class Times {
       const isMarked = this.isMarked(run, runs);
       if (to < painted && !isMarked && !times.why[run]) continue;
       painted = Math.floor(to) + 1;
+      const fill = this.model.colours[this.model.nodes.lane[runs.node[run]] % this.model.colours.length];
       this.paintRun(context, ink, times, run, { from, breadth: Math.max(1, to - from), y, fill, isMarked });
     }
-    context.restore();
   }
 
   isMarked(run, runs) {
@@ -191,10 +220,12 @@ class Times {
       if (row.isFirst) context.fillText(`rank ${this.model.ranks[row.slice].rank}`, 10, middle + 4);
       context.font = "11px Helvetica, Arial, sans-serif";
       if (row.isFirstOfLane) {
-        context.fillStyle = this.model.colours[row.lane % this.model.colours.length];
+        const { lanes } = this.model.ranks[row.slice];
+        context.fillStyle = row.lane < 0 ? ink.line : this.model.colours[row.lane % this.model.colours.length];
         context.fillRect(64, middle - 4, 8, 8);
         context.fillStyle = ink.ink;
-        context.fillText(this.model.ranks[row.slice].lanes[row.lane], 76, middle + 4, this.model.measured ? 58 : 108);
+        const name = row.lane < 0 ? `${lanes.length} lanes` : lanes[row.lane];
+        context.fillText(name, 76, middle + 4, this.model.measured ? 58 : 108);
       }
       if (this.model.measured) {
         context.fillStyle = ink.quiet;
@@ -256,17 +287,18 @@ class Times {
   }
 }
 
-/** A row per rank, lane and kind of times, as high as suits `room`; and the height of all. */
-function rowsOf(model, room) {
+/** A row per rank, lane and kind of times, as high as suits `room`, and the height of all. A folded rank has one row of a kind, whose lane is -1. */
+function rowsOf(model, folded, room) {
   const list = [];
-  const count = model.ranks.reduce((sum, rank) => sum + rank.lanes.length, 0) * model.times.length;
+  const lanes = model.ranks.map((rank, slice) => (folded[slice] ? [-1] : rank.lanes.map((_, lane) => lane)));
+  const count = lanes.reduce((sum, own) => sum + own.length, 0) * model.times.length;
   const gaps = model.ranks.length * (RANK_GAP + 3) + 12;
   const high = Math.floor(Math.min(MOST_ROW, Math.max(LEAST_ROW, (room - gaps) / count)));
   let y = 4;
-  model.ranks.forEach((rank, slice) => {
-    rank.lanes.forEach((_, lane) => {
+  lanes.forEach((own, slice) => {
+    own.forEach((lane, nth) => {
       model.times.forEach((times, i) => {
-        list.push({ slice, lane, times, y, isFirst: lane === 0 && i === 0, isFirstOfLane: i === 0 });
+        list.push({ slice, lane, times, y, isFirst: nth === 0 && i === 0, isFirstOfLane: i === 0 });
         y += high;
       });
       if (model.times.length > 1) y += 3;
@@ -274,6 +306,11 @@ function rowsOf(model, room) {
     y += RANK_GAP;
   });
   return { list, high, height: y };
+}
+
+/** The lanes that a row shows. */
+function lanesOf({ times, slice, lane }) {
+  return lane < 0 ? times.lanes[slice] : [times.lanes[slice][lane]];
 }
 
 /** The first place in a lane whose run ends at `time` or later. Runs of a lane do not overlap. */

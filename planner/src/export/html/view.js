@@ -34,10 +34,13 @@ class Surface {
   }
 }
 
+/** The font of boxes and lanes, whose letters are equally wide. */
+const FONT = '"DejaVu Sans Mono", Menlo, Consolas, monospace';
+
 /** The colours of the style sheet, by name. */
 function colours() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["page", "ink", "quiet", "line", "band", "lane", "dep", "message", "critical", "near", "box-line"];
+  const names = ["page", "ink", "quiet", "line", "band", "lane", "dep", "message", "between", "critical", "near", "box-line"];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 

@@ -25,8 +25,20 @@ function detailsOf(model, node, tile) {
   ];
   for (const times of model.times) rows.push(...timeRows(model, times, node, tile));
   if (model.isCritical[node]) rows.push(["critical", "on the longest way of one tile through the loop body"]);
-  const heading = `rank ${rank.rank}, node ${nodes.id[node]}: ${model.kinds[nodes.kind[node]]}`;
+  const host = rank.host ? ` on ${rank.host}` : "";
+  const heading = `rank ${rank.rank}${host}, node ${nodes.id[node]}: ${model.kinds[nodes.kind[node]]}`;
   return { heading, rows: rows.filter(([, words]) => words) };
+}
+
+/** The same of several nodes of a kind that are shown as one. */
+function detailsOfMany(model, list) {
+  const { nodes, ranks } = model;
+  const rank = ranks[nodes.slice[list[0]]];
+  const flow = (node) => [`node ${nodes.id[node]}`, `${nodes.sources[node]} → ${nodes.sinks[node]}`];
+  const rows = list.slice(0, 8).map(flow);
+  if (list.length > 8) rows.push(["", `and ${list.length - 8} more`]);
+  rows.push(["", "click: unfold"]);
+  return { heading: `rank ${rank.rank}: ${list.length} × ${model.kinds[nodes.kind[list[0]]]}`, rows };
 }
 
 /** The other nodes of some of a node's edges, at most eight by name. */
