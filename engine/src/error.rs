@@ -202,13 +202,13 @@ pub enum Failure {
         other_call: String,
     },
     /// A peer's call was refused, so that it takes no part.
-    #[error("rank {rank} refused {call}: {reason}")]
+    #[error("rank {rank} refused a call ({reason}); {call} needs it")]
     PeerRefused {
         /// Who.
         rank: Rank,
         /// This rank's call of the same number.
         call: String,
-        /// The peer's error.
+        /// The peer's call, where it can be named, and its error.
         reason: String,
     },
     /// The deadline passed.
@@ -280,6 +280,27 @@ pub enum Failure {
     /// The communicator was closed on this rank.
     #[error("the communicator was closed")]
     Closed,
+    /// The communicator had failed before this call.
+    #[error("this communicator failed earlier: {0}")]
+    Earlier(Arc<Failure>),
+}
+
+impl Failure {
+    /// What it means for the calls that come after it.
+    pub(crate) fn for_later_calls(&self) -> Failure {
+        match self {
+            Failure::Closed | Failure::Earlier(_) => self.clone(),
+            failed => Failure::Earlier(Arc::new(failed.clone())),
+        }
+    }
+
+    /// The failure itself, where this is one of a call that came after it.
+    pub fn root(&self) -> &Failure {
+        match self {
+            Failure::Earlier(failure) => failure.root(),
+            failure => failure,
+        }
+    }
 }
 
 /// The error of a blocking call.
@@ -331,6 +352,16 @@ pub(crate) struct Seconds(pub Duration);
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// Ranks in words.
+pub(crate) struct Ranks<'a>(pub &'a [Rank]);
+
+impl fmt::Display for Ranks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let comma = |at: usize| if at > 0 { ", " } else { "" };
+        self.0.iter().enumerate().try_for_each(|(at, rank)| write!(f, "{}{rank}", comma(at)))
     }
 }
 

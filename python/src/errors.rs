@@ -21,8 +21,12 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
 
 /// Why there is no communicator.
 pub fn from_create(py: Python<'_>, error: &CreateError) -> PyErr {
-    let text = error.to_string();
+    from_create_with(py, error, error.to_string())
+}
+
+fn from_create_with(py: Python<'_>, error: &CreateError, text: String) -> PyErr {
     match error {
+        CreateError::Split { cause, .. } => from_create_with(py, cause, text),
         CreateError::Call(error) => from_error(py, error),
         CreateError::Join(JoinError::Missing { ranks, within, .. }) => {
             raise(py, "RendezvousError", &text, |facts| {
@@ -140,7 +144,7 @@ fn from_refused(py: Python<'_>, refused: &Refused) -> PyErr {
 fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let text = failure.to_string();
     let fill = |facts: &Facts<'_>| -> PyResult<()> {
-        match failure {
+        match failure.root() {
             Failure::PeerLost { rank, cause, others, call } => {
                 let ranks: Vec<_> =
                     std::iter::once(*rank).chain(others.iter().map(|(rank, _)| *rank)).collect();
@@ -194,7 +198,7 @@ fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 set(facts, "cause", cause)
             }
             Failure::Refused { reason } => set(facts, "reason", reason),
-            Failure::Closed => Ok(()),
+            Failure::Closed | Failure::Earlier(_) => Ok(()),
         }
     };
     raise(py, class_of(failure), &text, fill)
@@ -202,7 +206,7 @@ fn from_failure(py: Python<'_>, failure: &Failure) -> PyErr {
 
 /// The class of a failure.
 fn class_of(failure: &Failure) -> &'static str {
-    match failure {
+    match failure.root() {
         Failure::PeerLost { .. } => "PeerLostError",
         Failure::PeerLeft { .. } => "PeerLeftError",
         Failure::CallMismatch { .. } => "CallMismatchError",
@@ -214,7 +218,7 @@ fn class_of(failure: &Failure) -> &'static str {
         Failure::BufferBusy { .. } => "BufferBusyError",
         Failure::Predecessor { .. } => "PredecessorError",
         Failure::Refused { .. } => "RefusedError",
-        Failure::Closed => "ClosedError",
+        Failure::Closed | Failure::Earlier(_) => "ClosedError",
     }
 }
 

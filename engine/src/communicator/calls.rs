@@ -57,7 +57,7 @@ impl Communicator {
                 Err(failed) => Err(failed.error),
             },
             Err(refused) => {
-                self.inner.domain.refuse(&refused.to_string());
+                self.inner.domain.refuse(&format!("{}: {refused}", ask.collective.name()));
                 Err(refused.into())
             }
         }
@@ -129,7 +129,7 @@ impl Communicator {
         match self.prepare(ask, &mut buffers) {
             Ok((call, spans)) => self.launch(&call, &spans, buffers, landing),
             Err(refused) => {
-                self.inner.domain.refuse(&refused.to_string());
+                self.inner.domain.refuse(&format!("{}: {refused}", ask.collective.name()));
                 Pending::refused(refused, buffers)
             }
         }

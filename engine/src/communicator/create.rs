@@ -25,6 +25,7 @@ use crate::domain::peers::Peers;
 use crate::domain::watch::Watch;
 use crate::domain::{Domain, Patience};
 use crate::environment::{Address, EnvironmentError, Placement, Token};
+use crate::error::Ranks;
 use crate::log::Log;
 use crate::meeting::MeetingError;
 use crate::profile::Recorder;
@@ -61,7 +62,15 @@ pub enum CreateError {
         /// What to do.
         way_out: &'static str,
     },
-    /// The communicator that was to be split has failed.
+    /// The ranks of a split did not meet; the cause has their numbers in the new communicator.
+    #[error("ranks {} were to be ranks 0 to {} of a new communicator: {cause}", Ranks(.members), .members.len().saturating_sub(1))]
+    Split {
+        /// Their numbers in the communicator that was split, in the order of the new ones.
+        members: Vec<Rank>,
+        /// What happened.
+        cause: Box<CreateError>,
+    },
+    /// The communicator that was to be split has failed, or a rank has ended with which another was to meet.
     #[error(transparent)]
     Call(#[from] crate::Error),
     /// A leader's address came in no form that can be read.

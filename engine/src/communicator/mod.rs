@@ -170,7 +170,11 @@ impl Communicator {
                 Ok(Work::new(self.launch(&call, &spans, buffers, landing)))
             }
             Err(refused) => {
-                self.inner.domain.refuse(&refused.to_string());
+                self.inner.domain.refuse(&format!(
+                    "{} by plan '{}': {refused}",
+                    plan.collective.name(),
+                    plan.algorithm
+                ));
                 Err(WorkError { error: refused.into(), buffer: buffers.into_returned() })
             }
         }

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hcomm_ops::Rank;
-use hcomm_transports::rendezvous::Cancel;
 
 use super::agreed::Agreed;
 use super::create::tuned;
 use super::{Communicator, CreateError};
 use crate::environment::{Address, Token};
+use crate::error::{Failure, Ranks};
 use crate::settings::Settings;
 
 /// Where the communicators of a split between threads wait for their ranks, by (split, rank of the old communicator).
@@ -19,6 +20,9 @@ use crate::settings::Settings;
 pub(super) struct Hall {
     ready: Mutex<HashMap<(u64, Rank), Communicator>>,
 }
+
+/// After ranks did not meet, how long the old communicator may take to hear that one of them has ended.
+const NEWS: Duration = Duration::from_millis(400);
 
 /// Bytes in which a leader's address travels.
 const ADDRESS_BYTES: usize = 128;
@@ -123,8 +127,30 @@ impl Communicator {
             Some(((listener, _), agreed)) => (Some(listener), agreed),
             None => (None, Agreed::default()),
         };
-        Communicator::connect_at(&placement, split.settings.clone(), agreed, listener, &Cancel::default())
-            .map(Some)
+        // The old communicator hears at once of a death that the ranks which meet would only miss at their deadline.
+        let endings = &self.inner.domain.watch.endings;
+        let alarm = endings.alarm(&split.members);
+        let met =
+            Communicator::connect_at(&placement, split.settings.clone(), agreed, listener, alarm.cancel());
+        met.map(Some).map_err(|cause| self.not_split(split, cause))
+    }
+
+    /// Why the members of a new communicator did not meet, in the old one's numbers: by the end of some of them, or with both.
+    fn not_split(&self, split: &Split, cause: CreateError) -> CreateError {
+        let endings = &self.inner.domain.watch.endings;
+        if !endings.among(&split.members, NEWS).is_empty() {
+            std::thread::sleep(NEWS / 4);
+        }
+        let mut ended = endings.among(&split.members, Duration::ZERO).into_iter();
+        let members = split.members.clone();
+        match ended.next() {
+            Some((rank, how)) => {
+                let call = format!("the new communicator of ranks {}", Ranks(&members));
+                let others = ended.collect();
+                crate::Error::Failed(Failure::PeerLost { rank, cause: how, others, call }).into()
+            }
+            None => CreateError::Split { members, cause: Box::new(cause) },
+        }
     }
 
     /// What a communicator split from this handle, with these settings, goes by.

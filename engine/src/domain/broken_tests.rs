@@ -147,5 +147,8 @@ fn a_message_over_a_broken_connection_fails_and_ends_the_communicator() {
     let outcome = half.domain.wait(&operation);
     assert!(matches!(outcome, Err(Failure::PeerLost { rank: 1, .. })), "{outcome:?}");
     let (outcome, took) = half.call();
-    assert!(outcome.is_err() && took < Duration::from_secs(1), "{outcome:?} after {took:?}");
+    let failure = outcome.expect_err("the communicator has failed with the message");
+    assert!(took < SOON, "{took:?}");
+    assert!(matches!(failure.root(), Failure::PeerLost { rank: 1, .. }), "{failure:?}");
+    assert!(failure.to_string().starts_with("this communicator failed earlier: rank 1 is lost"), "{failure}");
 }

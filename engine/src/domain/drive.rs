@@ -173,7 +173,8 @@ impl Domain {
             Intake::Send(posted) | Intake::Receive(posted) | Intake::ReceiveAny(posted)
                 if core.broken().is_some() =>
             {
-                posted.operation.complete(Err(core.broken().cloned().unwrap_or(Failure::Closed)));
+                let failure = core.broken().map_or(Failure::Closed, Failure::for_later_calls);
+                posted.operation.complete(Err(failure));
             }
             Intake::Send(posted) => core.p2p.send(posted),
             Intake::Receive(posted) => core.p2p.receive(posted),

@@ -12,6 +12,7 @@ mod closing;
 pub(crate) mod core;
 mod drive;
 mod driver;
+pub(crate) mod endings;
 mod handover;
 pub(crate) mod notes;
 pub(crate) mod p2p;

@@ -138,6 +138,12 @@ impl Peers {
         self.refused.insert(number, (rank, reason));
     }
 
+    /// This rank passes over its call of a number, and tells all.
+    pub fn refuse_own(&self, number: u64, reason: &str) {
+        self.watch.refuse(number, reason);
+        self.tell_all(&Note::Refused { number, reason: reason.to_owned() });
+    }
+
     /// Whether a peer has refused a call.
     #[inline]
     pub fn has_refused(&self, number: u64) -> bool {

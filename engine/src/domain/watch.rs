@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 use hcomm_ops::Rank;
 use hcomm_transports::{Control, Event, Ringer};
 
+use super::endings::Endings;
 use super::notes::{Farewell, Note};
 use crate::call::Call;
 use crate::error::Failure;
@@ -54,6 +55,8 @@ pub(crate) struct Watch {
     refused: Mutex<HashMap<u64, String>>,
     /// What peers said as they left.
     farewells: Mutex<HashMap<Rank, Farewell>>,
+    /// Who has ended.
+    pub endings: Endings,
     /// Set once the ranks have met.
     links: OnceLock<Links>,
 }
@@ -75,6 +78,7 @@ impl Watch {
             calls: Mutex::default(),
             refused: Mutex::default(),
             farewells: Mutex::default(),
+            endings: Endings::default(),
             links: OnceLock::new(),
         })
     }
@@ -86,8 +90,13 @@ impl Watch {
 
     /// Takes an event of the control plane.
     pub fn handle(&self, event: Event) {
-        if let Event::Left { rank, words, .. } = &event {
-            lock(&self.farewells).insert(*rank, Farewell::decode(words));
+        match &event {
+            Event::Left { rank, words, .. } => {
+                lock(&self.farewells).insert(*rank, Farewell::decode(words));
+                self.endings.note(*rank, "it closed its communicator");
+            }
+            Event::Lost { rank, cause } => self.endings.note(*rank, cause),
+            Event::Message { .. } => {}
         }
         let Event::Message { from, body } = event else { return self.tell(News::Event(event)) };
         match Note::decode(&body) {

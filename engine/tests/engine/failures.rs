@@ -50,9 +50,10 @@ fn a_refused_call_fails_the_peers_with_its_reason() {
                     (1, Err(Error::Refused(Refused::BufferSize { elements: 5, expected: 12, .. }))) => {}
                     (0 | 2, Err(Error::Failed(Failure::PeerRefused { rank: 1, .. }))) => {
                         assert!(
-                            text.contains("all_gather(i64, 4)") && text.contains("has 5 elements"),
+                            text.contains("refused a call (all_gather: the output buffer has 5 el"),
                             "{text}"
                         );
+                        assert!(text.contains("; all_gather(i64, 4)"), "{text}");
                     }
                     (0 | 2, Err(Error::Failed(Failure::Aborted { cause, .. }))) => {
                         assert!(
@@ -299,7 +300,9 @@ fn a_rank_that_leaves_is_named_and_its_last_messages_count() {
                         "{text}"
                     );
                     let failure = failed(comm.send(&vec![0_i64; 1 << 20], 1, 0));
-                    assert!(matches!(failure, Failure::PeerLeft { rank: 1, .. }), "{failure:?}");
+                    assert!(matches!(failure.root(), Failure::PeerLeft { rank: 1, .. }), "{failure:?}");
+                    let text = failure.to_string();
+                    assert!(text.starts_with("this communicator failed earlier: rank 1 closed"), "{text}");
                     assert!(started.elapsed() < Duration::from_secs(5));
                 })
             });
@@ -450,13 +453,34 @@ fn a_shared_buffer_that_is_in_use_is_refused() {
             comm.barrier().expect("both");
             let busy = shared.with(|_| comm.all_reduce_async(shared.clone(), ReduceOp::Sum).wait());
             let error = busy.expect("nobody else holds it").expect_err("it is in use here").error;
-            assert!(
-                matches!(error, Error::Failed(Failure::BufferBusy { .. }))
-                    || error.to_string().contains("uses the same buffer"),
-                "{error}"
-            );
+            assert!(matches!(error, Error::Failed(Failure::BufferBusy { .. })), "{error}");
+            comm.barrier().expect("all ranks refused it alike");
+            comm.close().expect("closes well");
         })
     });
+}
+
+#[test]
+fn a_buffer_that_is_in_use_on_one_rank_fails_the_others_and_later_calls_say_so() {
+    for busy in [0, 1] {
+        within(20, move || {
+            on_all(world(2), |comm| {
+                let shared = Shared::new(vec![1_i64; 4]);
+                let call = || comm.all_reduce_async(shared.clone(), ReduceOp::Sum).wait();
+                let is_busy = comm.rank() == busy;
+                let outcome =
+                    if is_busy { shared.with(|_| call()).expect("nobody else holds it") } else { call() };
+                let text = outcome.expect_err("one rank refuses it").error.to_string();
+                assert!(text.contains("uses the same buffer"), "{text}");
+                assert_eq!(text.starts_with(&format!("rank {busy} refused a call (")), !is_busy, "{text}");
+                // The rank that refused learns from the other that this cannot go on.
+                let text = failed(all_reduce(&comm, 3)).to_string();
+                let later = failed(all_reduce(&comm, 3)).to_string();
+                assert!(text.contains("uses the same buffer"), "{text}");
+                assert!(later.starts_with("this communicator failed earlier: "), "{later}");
+            })
+        });
+    }
 }
 
 #[test]

@@ -20,5 +20,6 @@ mod narrowed;
 mod own_messages;
 mod own_plans;
 mod plans;
+mod split_deaths;
 mod statistics;
 mod works;

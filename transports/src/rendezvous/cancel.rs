@@ -23,6 +23,11 @@ impl Cancel {
         self.0.send_replace(true);
     }
 
+    /// Whether the two give up the same.
+    pub fn is_same(&self, other: &Cancel) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Returns once it has been given up. Cancel safe.
     pub(super) async fn cancelled(&self) {
         // The sender lives as long as this.

@@ -12,6 +12,7 @@ use hcomm_ops::buffer::Claim;
 use super::{Core, Entry};
 use crate::call::Call;
 use crate::domain::watch::NO_CALL;
+use crate::error::Failure;
 use crate::execution::{Execution, windows};
 use crate::operation::Operation;
 
@@ -84,8 +85,12 @@ impl Core {
     /// Admits the next operation, or passes its number.
     fn take_up(&mut self, mut submission: Submission) {
         self.next += 1;
-        let refusal = self.peers.refusal(submission.number);
-        let failure = refusal.clone().or_else(|| self.broken().cloned());
+        // A call whose buffers may be in use is looked at when it begins: all ranks may refuse it alike.
+        let refusal = match submission.claims.is_empty() {
+            true => self.peers.refusal(submission.number),
+            false => None,
+        };
+        let failure = refusal.clone().or_else(|| self.broken().map(Failure::for_later_calls));
         let execution = submission.execution.take();
         let fingerprint = execution.as_ref().map_or(NO_CALL, |execution| execution.call().fingerprint);
         self.chain = chained(self.chain, fingerprint);

@@ -52,12 +52,32 @@ impl Core {
         }
     }
 
+    /// A call that was admitted does not begin. One whose buffers are in use is refused as any other that is wrong: its number passes, peers are
+    /// told, and where they have refused theirs alike nothing is lost. `None`: a peer has refused its call of this number, and this rank would not.
+    pub(super) fn not_begun(&mut self, key: usize, failure: Option<Failure>) {
+        let number = self.entries[key].number;
+        let Some(failure @ Failure::BufferBusy { .. }) = failure else {
+            let failure = failure.or_else(|| self.peers.refusal(number)).unwrap_or(Failure::Closed);
+            return self.fail(key, failure);
+        };
+        let entry = self.remove(key);
+        // A refusal of the same call that came before is answered by this one.
+        self.peers.refusal(number);
+        self.peers.refuse_own(number, &failure.to_string());
+        self.recorder.finish(number);
+        entry.operation.complete(Err(failure));
+        self.keep(entry.execution);
+        self.admit();
+    }
+
     /// A peer refused its call of this number: ours cannot finish, now or when it comes.
     pub fn refused_by(&mut self, number: u64, rank: Rank, call: String, reason: String) {
-        if number < self.next && self.running.iter().any(|key| self.entries[*key].number == number) {
-            self.fail_number(number, Failure::PeerRefused { rank, call, reason });
-        } else if number >= self.next {
+        let running = self.entries.iter().find(|(_, entry)| entry.number == number);
+        let has_begun = running.map(|(_, entry)| entry.begun);
+        if number >= self.next || has_begun == Some(false) {
             self.peers.refuse(number, rank, reason);
+        } else if has_begun.is_some() {
+            self.fail_number(number, Failure::PeerRefused { rank, call, reason });
         } else {
             self.break_from(number, &Failure::PeerRefused { rank, call, reason });
         }

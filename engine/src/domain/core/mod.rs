@@ -205,6 +205,9 @@ impl Core {
         let mut moved = self.has_sockets && self.move_sockets();
         moved |= self.run_locals();
         moved |= self.p2p.advance(&mut self.endpoint.wires, &self.peers);
+        if let Some(failure) = self.p2p.take_loss() {
+            self.break_from(self.next, &failure);
+        }
         self.sort();
         let (mut at, mut tiles, mut bytes) = (0, 0, 0);
         while at < self.running.len() && tiles < TILES_PER_ROUND && bytes < BYTES_PER_ROUND {
@@ -264,10 +267,10 @@ impl Core {
         }
         if !entry.begun {
             match entry.begin() {
-                Ok(true) => {}
                 Ok(false) => return false,
-                Err(failure) => {
-                    self.fail(key, failure);
+                Ok(true) if !self.peers.has_refused(entry.number) => {}
+                outcome => {
+                    self.not_begun(key, outcome.err());
                     return true;
                 }
             }

@@ -55,21 +55,21 @@ impl Anyone {
         Some(receive)
     }
 
-    /// Fails all where no rank is left that could send. Returns whether there were any.
-    pub fn blame(&mut self, lines: &[Line], wires: &Wires, peers: &Peers) -> bool {
+    /// Fails all where no rank is left that could send. Returns why, where there were any.
+    pub fn blame(&mut self, lines: &[Line], wires: &Wires, peers: &Peers) -> Option<Failure> {
         if self.receives.is_empty() {
-            return false;
+            return None;
         }
         let call = "a receive from any rank, of which none is left,";
         let others = lines.iter().zip(wires).filter_map(|(line, wire)| Some((line, wire.as_ref()?)));
         let failures: Option<Vec<Failure>> =
             others.map(|(line, wire)| line.gone(wire, peers, call)).collect();
-        let Some(failures) = failures else { return false };
+        let failures = failures?;
         // A death says more than a goodbye.
         let died = failures.iter().find(|failure| !matches!(failure, Failure::PeerLeft { .. }));
-        let Some(failure) = died.or(failures.last()).cloned() else { return false };
+        let failure = died.or(failures.last()).cloned()?;
         self.fail_all(&failure);
-        true
+        Some(failure)
     }
 
     pub fn fail_all(&mut self, failure: &Failure) {

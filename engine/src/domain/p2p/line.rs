@@ -298,16 +298,16 @@ impl Line {
     }
 
     /// Fails what waits for a peer that is gone, and forgets what it announced and cannot send any more.
-    pub fn blame(&mut self, wire: &AnyWire, peers: &Peers) -> bool {
+    pub fn blame(&mut self, wire: &AnyWire, peers: &Peers) -> Option<Failure> {
         if self.is_idle() && self.matching.has_nothing_early() {
-            return false;
+            return None;
         }
         let call = format!("a message with rank {}", self.peer);
-        let Some(failure) = self.gone(wire, peers, &call) else { return false };
+        let failure = self.gone(wire, peers, &call)?;
         let is_idle = self.is_idle();
         self.matching.retain_early(|early| early.header.kind != Kind::Announce);
         self.fail_all(&failure);
-        !is_idle
+        (!is_idle).then_some(failure)
     }
 
     /// Why nothing more can come from the peer, if so.

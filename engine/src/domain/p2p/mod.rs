@@ -82,6 +82,8 @@ pub(crate) struct PointToPoint {
     posted: u64,
     /// Whether any message was sent, received or seen.
     used: bool,
+    /// Why messages have failed.
+    loss: Option<Failure>,
 }
 
 impl PointToPoint {
@@ -93,6 +95,7 @@ impl PointToPoint {
             anyone: Anyone::default(),
             posted: 0,
             used: false,
+            loss: None,
         }
     }
 
@@ -150,13 +153,23 @@ impl PointToPoint {
             let (Some(wire), line) = (&mut wires[peer], &mut self.lines[peer]) else { continue };
             moved |= line.advance(wire, &mut self.anyone);
             if peers.any_gone() {
-                moved |= line.blame(wire, peers);
+                let failure = line.blame(wire, peers);
+                moved |= failure.is_some();
+                self.loss = self.loss.take().or(failure.filter(is_loss));
             }
         }
         if peers.any_gone() {
-            moved |= self.anyone.blame(&self.lines, wires, peers);
+            let failure = self.anyone.blame(&self.lines, wires, peers);
+            moved |= failure.is_some();
+            self.loss = self.loss.take().or(failure.filter(is_loss));
         }
         moved
+    }
+
+    /// A failure of messages that the communicator has not failed of yet: what was lost with them nobody can make good. A rank that has
+    /// said goodbye is no loss; others may go on without it.
+    pub fn take_loss(&mut self) -> Option<Failure> {
+        self.loss.take()
     }
 
     /// Looks at deadlines, and whether a peer has begun to send.
@@ -203,6 +216,11 @@ impl Message {
         }
         (bytes > room).then_some(Failure::MessageSize { rank: from, tag, bytes, room })
     }
+}
+
+/// Whether messages that failed so are lost.
+fn is_loss(failure: &Failure) -> bool {
+    !matches!(failure, Failure::PeerLeft { .. })
 }
 
 impl Posted {
