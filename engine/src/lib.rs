@@ -14,6 +14,8 @@ pub mod call;
 #[cfg(not(loom))]
 pub mod communicator;
 #[cfg(not(loom))]
+mod contained;
+#[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]
 pub mod environment;

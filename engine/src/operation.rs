@@ -1,7 +1,6 @@
 //! [`Operation`]: what the submitter and the driver share of one operation: its outcome, who is told of it, its urgency.
 
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -11,6 +10,7 @@ use hcomm_ops::Rank;
 use hcomm_ops::buffer::Landing;
 use hcomm_transports::Ringer;
 
+use crate::contained::contained;
 use crate::error::{Failure, Refused};
 use crate::statistics::Measure;
 
@@ -60,6 +60,9 @@ struct Rest {
 
 /// What is done before others learn of the end.
 type Due = (Option<(Rank, Landing)>, Option<Measure>);
+
+/// Whose code a trace runs.
+const SUBSCRIBER: &str = "a subscriber of traces";
 
 /// What a user asked to be run at the end.
 type EndCall = Box<dyn FnOnce() + Send>;
@@ -130,9 +133,9 @@ impl Operation {
     }
 
     /// Ends it: finishes its outputs where it went well, frees orphaned buffers, wakes who awaits it and runs what was left to
-    /// be run.
+    /// be run. What of this is the user's may panic: the end is complete all the same.
     pub fn complete(&self, outcome: Result<(), Failure>) {
-        let _span = self.span.as_ref().map(tracing::Span::enter);
+        let entered = self.span.as_ref().map(|span| contained(SUBSCRIBER, || span.enter()));
         let mut ending = self.ending();
         let outcome = match ending.take_due() {
             None => outcome,
@@ -143,28 +146,41 @@ impl Operation {
                 landed
             }
         };
-        tracing::trace!(failed = outcome.is_err(), "operation ended");
-        let state = if outcome.is_ok() { WELL } else { FAILED };
+        let is_failed = outcome.is_err();
         ending.outcome = Some(outcome);
-        self.state.store(state, Ordering::Release);
+        self.state.store(if is_failed { FAILED } else { WELL }, Ordering::Release);
         let (waker, orphan, rest) = (ending.waker.take(), ending.orphan.take(), ending.rest.take());
         drop(ending);
         if let Some(rest) = &rest {
             rest.followers.iter().for_each(Ringer::ring);
         }
-        drop(orphan);
+        // Each of them is the user's; those that come after one that panics are run as well.
+        if let Some(entered) = entered {
+            let _ = contained(SUBSCRIBER, || tracing::trace!(failed = is_failed, "operation ended"));
+            let _ = contained(SUBSCRIBER, || drop(entered));
+        }
+        if let Some(orphan) = orphan {
+            let _ = contained("what drops a buffer", || drop(orphan));
+        }
         if let Some(waker) = waker {
-            waker.wake();
+            let _ = contained("a waker", || waker.wake());
         }
         if let Some(rest) = rest {
-            rest.calls.into_iter().for_each(run_caught);
+            let run = |call| contained("a call at the end of an operation", call);
+            rest.calls.into_iter().map(run).for_each(drop);
         }
     }
 
     /// Does what comes before others learn of the end, and says how it ended.
     #[cold]
     fn settle(&self, (landing, measure): Due, outcome: Result<(), Failure>) -> Result<(), Failure> {
-        let outcome = outcome.and_then(|()| landing.map_or(Ok(()), land));
+        let outcome = match (outcome, landing) {
+            (Ok(()), Some(landing)) => land(landing),
+            (outcome, landing) => {
+                let _ = contained("what drops a landing", || drop(landing));
+                outcome
+            }
+        };
         if let Some(measure) = measure {
             measure.end(self.received.load(Ordering::Relaxed), outcome.is_ok());
         }
@@ -185,13 +201,24 @@ impl Operation {
 
     /// Registers who to wake. Returns false where the operation is done already.
     pub fn register(&self, waker: &Waker) -> bool {
-        let mut ending = self.ending();
+        let ending = self.ending();
         if ending.outcome.is_some() {
             return false;
         }
-        if !ending.waker.as_ref().is_some_and(|w| w.will_wake(waker)) {
-            ending.waker = Some(waker.clone());
+        if ending.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return true;
         }
+        // Cloning and dropping are the executor's code, which may use this operation: not while it is locked.
+        drop(ending);
+        let waker = waker.clone();
+        let mut ending = self.ending();
+        if ending.outcome.is_some() {
+            drop(ending);
+            return false;
+        }
+        let replaced = ending.waker.replace(waker);
+        drop(ending);
+        drop(replaced);
         true
     }
 
@@ -208,7 +235,9 @@ impl Operation {
         let mut ending = self.ending();
         if ending.outcome.is_none() {
             ending.orphan = Some(buffers);
-            ending.waker = None;
+            let forgotten = ending.waker.take();
+            drop(ending);
+            drop(forgotten);
         }
     }
 
@@ -266,14 +295,6 @@ impl Ending {
 /// Does what a buffer still had to do.
 #[cold]
 fn land((rank, landing): (Rank, Landing)) -> Result<(), Failure> {
-    std::panic::catch_unwind(AssertUnwindSafe(landing))
+    contained("the landing of a buffer", landing)
         .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
-}
-
-/// Runs a user's call on the driving thread, which must go on whatever becomes of it.
-#[cold]
-fn run_caught(call: EndCall) {
-    if std::panic::catch_unwind(AssertUnwindSafe(call)).is_err() {
-        tracing::error!("a call at the end of an operation panicked");
-    }
 }

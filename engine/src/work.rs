@@ -26,7 +26,8 @@ const EAGER_POLLS: u32 = 2000;
 #[must_use = "an operation goes on when its Work is dropped, but its result is lost"]
 pub struct Work<B: Buffers + 'static>(Pending<B>);
 
-/// A [`Work`] whose buffers may be borrowed: what a scope hands out.
+/// A [`Work`] whose buffers may be borrowed: what a scope hands out. Dropped with its buffers, it waits for the operation, so
+/// that no borrow ends before.
 pub(crate) struct Pending<B: Buffers> {
     buffers: Option<B>,
     state: State,
@@ -221,6 +222,11 @@ impl<B: Buffers> Pending<B> {
         }
     }
 
+    /// Lets the buffers go without waiting: whoever calls this sees to it that they outlive the operation.
+    pub fn disclaim(mut self) {
+        self.buffers = None;
+    }
+
     /// One round of progress, never a spin. A young operation wakes its own waker, so that any executor polls it
     /// again; an older one is the background driver's.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Result<B::Returned, WorkError<B::Returned>>> {
@@ -253,6 +259,14 @@ impl<B: Buffers> Pending<B> {
     }
 }
 
+impl<B: Buffers> Drop for Pending<B> {
+    fn drop(&mut self) {
+        if let (Some(_), State::Running { domain, operation, .. }) = (&self.buffers, &self.state) {
+            let _ = domain.wait(operation);
+        }
+    }
+}
+
 impl<B: Buffers + Unpin + 'static> Future for Work<B> {
     type Output = Result<B::Returned, WorkError<B::Returned>>;
 
@@ -271,8 +285,9 @@ impl<B: Buffers + 'static> Drop for Work<B> {
     fn drop(&mut self) {
         let Some(buffers) = self.0.buffers.take() else { return };
         if let State::Running { domain, operation, .. } = &self.0.state {
-            operation.adopt(Box::new(SendBox(buffers)) as Box<dyn Any + Send>);
+            // Somebody drives it even where the waker that goes now panics.
             domain.leave_to_driver();
+            operation.adopt(Box::new(SendBox(buffers)) as Box<dyn Any + Send>);
         }
     }
 }

@@ -273,7 +273,10 @@ impl<'env> Scope<'env> {
         let (ticket, domain) = (pending.ticket(), self.communicator.inner.domain.clone());
         let was_refused = pending.operation().is_none();
         match pending.operation() {
-            Some(operation) => self.started.borrow_mut().push((domain.clone(), operation.clone())),
+            Some(operation) => {
+                self.started.borrow_mut().push((domain.clone(), operation.clone()));
+                pending.disclaim();
+            }
             None => {
                 if let Err(refused) = pending.wait() {
                     let earlier = self.refused.take();
@@ -313,12 +316,14 @@ impl WaitAll<'_, '_> {
         self.0.refused.take().map_or(outcome, Err)
     }
 
+    /// Each stays listed until it has ended, so that a wait which is cut short is taken up where this is dropped.
     fn wait(&self) -> Result<(), Error> {
-        let started = std::mem::take(&mut *self.0.started.borrow_mut());
         let mut first = Ok(());
-        for (domain, operation) in started {
+        let next = || self.0.started.borrow().first().cloned();
+        while let Some((domain, operation)) = next() {
             // All are waited for, whatever became of the ones before.
             first = first.and(plain(domain.wait(&operation)));
+            self.0.started.borrow_mut().remove(0);
         }
         first
     }

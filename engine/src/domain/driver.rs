@@ -4,6 +4,7 @@
 //! operation after another costs no system call; then it sleeps until rung.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,7 +42,9 @@ impl Domain {
         let mut dozes = DOZES;
         loop {
             let patience = if dozes < DOZES { Duration::ZERO } else { Duration::from_secs(3600) };
-            match self.shift(patience) {
+            // A panic has ended what was in flight; what is still to come must be told so.
+            let shift = catch_unwind(AssertUnwindSafe(|| self.shift(patience)));
+            match shift.unwrap_or(Some(true)) {
                 None => return,
                 Some(true) => dozes = 0,
                 Some(false) if patience.is_zero() => dozes += 1,

@@ -78,15 +78,18 @@ pub(crate) struct Order {
     pub claims: Vec<Claim>,
 }
 
-/// The core in the hands of one thread; put back in every exit.
+/// The core in the hands of one thread; put back in every exit. Where the thread unwinds meanwhile, all that is in flight has ended, and
+/// nobody uses its memory any more, before anything that lies further up the stack is dropped.
 struct Held<'a> {
     lease: Option<Lease<'a, Core>>,
+    /// The thread unwound already, as a destructor that waits does: its panic is none of the core's.
+    was_panicking: bool,
 }
 
 impl<'a> Held<'a> {
     #[inline]
     fn new(lease: Lease<'a, Core>) -> Self {
-        Held { lease: Some(lease) }
+        Held { lease: Some(lease), was_panicking: std::thread::panicking() }
     }
 
     /// Puts the core back as it was taken: calm.
@@ -118,10 +121,8 @@ impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
         let Some(mut core) = self.lease.take() else { return };
-        if std::thread::panicking() {
-            let cause = "a thread panicked while it drove the communicator".to_owned();
-            let rank = core.peers.rank();
-            core.abort(&Failure::Aborted { rank, cause });
+        if !self.was_panicking && std::thread::panicking() {
+            core.end_in_panic();
         }
         core.note_calm();
         let work_left = core.has_work();
@@ -172,7 +173,7 @@ impl Domain {
         };
         self.take_in(&mut core);
         let execution = core.execution(call, number);
-        self.run_held(core, execution, number, spans)
+        self.run_held(execution, number, spans, core)
     }
 
     /// Makes one of the calls that ended last again, if it is among them and nothing else is going on. A failure is boxed, so that what
@@ -226,12 +227,13 @@ impl Domain {
         Some((core, at))
     }
 
+    /// The core comes last, so that in a panic it is dropped first: then peers have let go of the execution's memory.
     fn run_held(
         &self,
-        mut core: Held<'_>,
         mut execution: Box<Execution>,
         number: u64,
         spans: &Spans,
+        mut core: Held<'_>,
     ) -> Result<(), Failure> {
         execution.bind(spans);
         if !core.is_idle() || !core.admits(number, execution.call()) {
@@ -384,6 +386,7 @@ impl Submission {
             operation: operation.clone(),
             after: Vec::new(),
             claims: Vec::new(),
+            since: None,
         }
     }
 }

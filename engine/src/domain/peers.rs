@@ -35,7 +35,6 @@ pub(crate) struct Peers {
     first_abort: Option<(Rank, String)>,
     refused: HashMap<u64, (Rank, String)>,
     doing: Vec<Option<String>>,
-    waiting: HashMap<u64, Instant>,
 }
 
 impl Peers {
@@ -51,7 +50,6 @@ impl Peers {
             first_abort: None,
             refused: HashMap::new(),
             doing: vec![None; world],
-            waiting: HashMap::new(),
         }
     }
 
@@ -204,12 +202,6 @@ impl Peers {
     /// Remembers what a rank said it is doing.
     pub fn note_doing(&mut self, rank: Rank, doing: String) {
         self.doing[rank] = Some(doing);
-    }
-
-    /// Since when a call that is not admitted has been seen waiting.
-    pub fn waiting_since(&mut self, number: u64, now: Instant) -> Instant {
-        self.waiting.retain(|waiting, _| *waiting >= number.saturating_sub(64));
-        *self.waiting.entry(number).or_insert(now)
     }
 
     /// Warns the user.

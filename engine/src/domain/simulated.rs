@@ -301,6 +301,7 @@ impl Program {
             operation,
             after,
             claims: Vec::new(),
+            since: None,
         });
         true
     }

@@ -22,4 +22,5 @@ mod own_plans;
 mod plans;
 mod split_deaths;
 mod statistics;
+mod user_code;
 mod works;

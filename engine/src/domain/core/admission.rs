@@ -6,6 +6,7 @@
 //! channel, whatever else runs; priorities only order what is admitted.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hcomm_ops::buffer::Claim;
 
@@ -28,6 +29,17 @@ pub(crate) struct Submission {
     pub after: Vec<Arc<Operation>>,
     /// Claims on shared buffers, taken when it starts and given back when it ends.
     pub claims: Vec<Claim>,
+    /// When it was first looked at.
+    pub since: Option<Instant>,
+}
+
+impl Submission {
+    /// Ends it before it is admitted; its number still passes.
+    pub(super) fn end(&mut self, failure: &Failure) {
+        if self.execution.take().is_some() {
+            self.operation.complete(Err(failure.clone()));
+        }
+    }
 }
 
 impl Core {
@@ -58,10 +70,7 @@ impl Core {
 
     /// Puts an operation that has begun outside the table into it.
     pub fn insert(&mut self, number: u64, execution: Box<Execution>, operation: Arc<Operation>) {
-        self.enter(
-            Submission { number, execution: None, operation, after: Vec::new(), claims: Vec::new() },
-            execution,
-        );
+        self.enter(Submission::empty(number, &operation), execution);
     }
 
     /// Admits what the order and the windows allow.
@@ -120,7 +129,7 @@ impl Core {
             begun: submission.after.is_empty() && submission.claims.is_empty(),
             after: submission.after,
             claims: submission.claims,
-            since: None,
+            since: submission.since,
             still: None,
             asked: None,
             warned: false,

@@ -14,9 +14,7 @@ impl Core {
         for at in 0..self.running.len() {
             self.check_entry(self.running[at], now);
         }
-        for number in self.waiting.keys().copied().collect::<Vec<_>>() {
-            self.check_waiting(number, now);
-        }
+        self.check_waiting(now);
         self.p2p.check_time(now, self.limits.deadline, &self.peers);
     }
 
@@ -54,14 +52,16 @@ impl Core {
             .warn(&format!("{call} (call {number}) has waited {:.1} s; {waiting}", still.as_secs_f64()));
     }
 
-    /// An operation that is not admitted has no entry yet: its deadline counts from when it was first seen waiting.
-    fn check_waiting(&mut self, number: u64, now: Instant) {
-        let Some(submission) = self.waiting.get(&number) else { return };
-        let since = self.peers.waiting_since(number, now);
-        let deadline = submission.operation.deadline().unwrap_or(self.limits.deadline);
-        let elapsed = now.duration_since(since);
-        if elapsed >= deadline {
-            let call = submission.execution.as_ref().map_or_else(String::new, |e| e.call().describe());
+    /// Deadlines of what is not admitted yet. The time that it waits here counts when it is.
+    fn check_waiting(&mut self, now: Instant) {
+        let default = self.limits.deadline;
+        let late = self.waiting.values_mut().find_map(|submission| {
+            let elapsed = now.duration_since(*submission.since.get_or_insert(now));
+            let is_late = elapsed >= submission.operation.deadline().unwrap_or(default);
+            let execution = submission.execution.as_ref().filter(|_| is_late)?;
+            Some((submission.number, execution.call().describe(), elapsed))
+        });
+        if let Some((number, call, elapsed)) = late {
             let waiting = format!("it was waiting for call {} to be submitted or to end", self.next);
             self.fail_number(number, Failure::Deadline { call, elapsed, waiting });
         }

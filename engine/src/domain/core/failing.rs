@@ -25,6 +25,9 @@ impl Core {
                 entry.failed = Some(failure.clone());
             }
         }
+        for (_, submission) in self.waiting.range_mut(number.saturating_add(1)..) {
+            submission.end(failure);
+        }
         self.admit();
     }
 
@@ -44,8 +47,7 @@ impl Core {
         if let Some(key) = self.running.iter().copied().find(|key| self.entries[*key].number == number) {
             self.fail(key, failure);
         } else if let Some(submission) = self.waiting.get_mut(&number) {
-            submission.execution = None;
-            submission.operation.complete(Err(failure.clone()));
+            submission.end(&failure);
             self.break_from(number, &failure);
         } else {
             self.break_from(number, &failure);
@@ -89,7 +91,24 @@ impl Core {
         for (_, entry) in &mut self.entries {
             entry.failed.get_or_insert_with(|| failure.clone());
         }
+        self.waiting.values_mut().for_each(|submission| submission.end(failure));
         self.p2p.fail_all(failure);
+    }
+
+    /// Ends everything here and now: a thread that panicked while it drove takes what its operations use with it. What runs outside the
+    /// table is the call admitted last.
+    #[cold]
+    pub fn end_in_panic(&mut self) {
+        let cause = "a thread panicked while it drove the communicator".to_owned();
+        self.abort(&Failure::Aborted { rank: self.peers.rank(), cause });
+        let outside = self.next.wrapping_sub(1) as u32;
+        while !self.endpoint.wires.iter_mut().flatten().fold(true, |all, wire| wire.revoke(outside) & all) {
+            std::thread::yield_now();
+        }
+        while !self.running.is_empty() {
+            self.reap();
+            std::thread::yield_now();
+        }
     }
 
     /// A peer says that its call `number` is the same as ours: where that was suspected, the one before it is.

@@ -21,6 +21,7 @@ pub(crate) use self::admission::Submission;
 use super::p2p::PointToPoint;
 use super::peers::Peers;
 use crate::call::Call;
+use crate::contained::contained;
 use crate::error::Failure;
 use crate::execution::{Execution, Issue, Observer, Progress, WINDOWS, windows};
 use crate::operation::Operation;
@@ -318,8 +319,7 @@ impl Core {
                 }
                 Ok(true) => {
                     let local = self.locals.remove(at);
-                    let run = std::panic::AssertUnwindSafe(local.run);
-                    let outcome = std::panic::catch_unwind(run).map_err(|_| {
+                    let outcome = contained("a local closure", local.run).map_err(|_| {
                         let (rank, cause) = (self.peers.rank(), "a local closure panicked".to_owned());
                         Failure::Aborted { rank, cause }
                     });
@@ -327,7 +327,9 @@ impl Core {
                 }
                 Err(cause) => {
                     let call = "a local closure".to_owned();
-                    self.locals.remove(at).operation.complete(Err(Failure::Predecessor { call, cause }));
+                    let local = self.locals.remove(at);
+                    let _ = contained("what drops a local closure", || drop(local.run));
+                    local.operation.complete(Err(Failure::Predecessor { call, cause }));
                 }
             }
             any = true;
