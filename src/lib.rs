@@ -24,6 +24,7 @@ pub use hcomm_engine::bindings::{
 pub use hcomm_engine::environment::{self, Placement};
 #[doc(hidden)]
 pub use hcomm_engine::file;
+pub use hcomm_engine::meeting;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
 pub use hcomm_engine::{
@@ -34,6 +35,9 @@ pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
 pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};
+/// Ends [`Communicator::connect_cancellable`].
+#[doc(inline)]
+pub use hcomm_transports::rendezvous::Cancel;
 /// Made by [`Communicator::allocate`].
 #[doc(inline)]
 pub use hcomm_transports::shm::Allocated;

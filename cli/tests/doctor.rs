@@ -43,6 +43,31 @@ fn an_environment_that_names_half_a_rank_makes_it_unusable() {
     assert!(detail.contains("HCOMM_WORLD is not set"), "{detail}");
 }
 
+/// The finding of a subject.
+fn found(variables: &[(&str, &str)], subject: &str) -> (String, String) {
+    let (_, json) = findings(variables);
+    let list = json["findings"].as_array().expect("a list").clone();
+    let finding = list.into_iter().find(|finding| finding["subject"] == subject).expect("it is looked at");
+    let text = |key: &str| finding[key].as_str().expect("a text").to_owned();
+    (text("state"), text("detail"))
+}
+
+#[test]
+fn a_job_that_is_open_to_its_network_is_told_of() {
+    let far = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "node0"), ("MASTER_PORT", "4000")];
+    let (state, detail) = found(&far, "job secret");
+    assert_eq!(state, "part");
+    assert!(detail.contains("open to its network") && detail.contains("node0:4001"), "{detail}");
+    let token = "0123456789abcdef".repeat(4);
+    let given = [&far[..], &[("HCOMM_TOKEN", token.as_str())]].concat();
+    assert_eq!(found(&given, "job secret").0, "ok");
+    let near = [&far[..2], &[("MASTER_ADDR", "127.0.0.1"), far[3]]].concat();
+    let (state, detail) = found(&near, "job secret");
+    assert_eq!(state, "ok", "{detail}");
+    assert!(detail.contains("which only this user can enter"), "{detail}");
+    assert_eq!(found(&[], "job secret").0, "ok");
+}
+
 #[test]
 fn changed_settings_are_shown_and_wrong_ones_refused() {
     let output = doctor(&[], &[("HCOMM_DEPTH", "8")]);

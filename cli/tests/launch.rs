@@ -49,6 +49,26 @@ fn every_rank_knows_its_place_and_its_lines_are_marked() {
     assert_eq!(sorted_lines(&output.stderr), ["[0] err", "[1] err", "[2] err"]);
 }
 
+/// A rank that inherited these would be told two things at once, and torch would wait for a store that is not there.
+#[test]
+fn what_another_launcher_has_set_is_taken_away() {
+    let others = [
+        ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+        ("TORCHELASTIC_RUN_ID", "7"),
+        ("GROUP_RANK", "3"),
+        ("OMPI_COMM_WORLD_RANK", "5"),
+        ("PMI_RANK", "5"),
+        ("SLURM_PROCID", "5"),
+        ("HCOMM_TOKEN", "ab"),
+        ("HCOMM_PORT", "7"),
+    ];
+    let script = "env | grep -E '^(TORCHELASTIC|GROUP|OMPI|PMI|SLURM|HCOMM_PORT)' | sort; echo $SLURM_JOB_ID $RANK ${#HCOMM_TOKEN}";
+    let command = &mut hcomm();
+    command.envs(others).env("SLURM_JOB_ID", "9").args(["launch", "-n", "1", "--", "sh", "-c", script]);
+    let output = command.output().expect("hcomm starts");
+    assert_eq!(text(&output.stdout), "[0] SLURM_JOB_ID=9\n[0] 9 0 64\n");
+}
+
 #[test]
 fn all_ranks_share_one_address_and_one_token_and_the_next_job_has_another() {
     let script = "echo $HCOMM_ADDRESS $HCOMM_TOKEN $MASTER_ADDR:$MASTER_PORT";

@@ -21,6 +21,7 @@ mod own_messages;
 mod own_plans;
 mod plans;
 mod split_deaths;
+mod starting;
 mod statistics;
 mod user_code;
 mod works;
