@@ -16,14 +16,14 @@
 //! # }
 //! ```
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod launch;
 
 pub use hcomm_engine::bindings::{
     Apart, Binding, Buffers, InPlace, InputOnly, Joined, Lists, Nothing, OutputOnly, Spans,
 };
 pub use hcomm_engine::environment::{self, Placement};
-#[doc(hidden)]
-pub use hcomm_engine::file;
 pub use hcomm_engine::meeting;
 pub use hcomm_engine::settings::{self, Settings};
 pub use hcomm_engine::tuning;
@@ -31,6 +31,8 @@ pub use hcomm_engine::{
     Ask, Communicator, CreateError, Error, Failure, Group, GroupWork, Link, Predecessor, Received, Refused,
     Scope, ScopedWork, Ticket, Work, WorkError, profile, statistics,
 };
+#[doc(hidden)]
+pub use hcomm_engine::{file, say};
 pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;

@@ -2,13 +2,13 @@
 //! a file (or folder) under `commands`. The program `hcomm` and Python's `python -m hcomm` are the same few lines around [`run`].
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
 mod invocation;
 mod mistake;
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use commands::{COMMANDS, Subcommand};
 use invocation::Invocation;
@@ -19,19 +19,21 @@ use mistake::{CommandError, one_line};
 /// those subcommands then say.
 ///
 /// Returns the exit code: 0 success, 2 a mistake on the command line (said on standard error, in one line), others as the
-/// subcommand's help has them. What was printed has been written when it returns.
+/// subcommand's help has them. What was printed has been written when it returns; where its reader has gone (`hcomm plan | head`), the
+/// command ends early, silently and with 0.
 ///
 /// Signals: `launch`, `bench` and `tune` pass SIGINT, SIGTERM and SIGHUP on to their ranks while those run, in addition to what the
 /// process does with them by itself; the other subcommands leave them alone.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, this: &[OsString]) -> u8 {
     let invocation = Invocation { arguments: arguments.into_iter().collect(), this };
-    let code = invoke(&invocation).unwrap_or_else(|error| {
-        eprintln!("hcomm: {error}");
-        error.code()
-    });
-    // Only a program of Rust's own does that as it ends. Whoever reads may have gone.
-    let _ = std::io::stdout().flush();
-    code
+    match invoke(&invocation) {
+        Ok(code) => code,
+        Err(CommandError::Unread) => CommandError::Unread.code(),
+        Err(error) => {
+            hcomm::say(&format!("hcomm: {error}"));
+            error.code()
+        }
+    }
 }
 
 fn invoke(invocation: &Invocation<'_>) -> Result<u8, CommandError> {
@@ -56,9 +58,9 @@ fn command_line() -> clap::Command {
         .subcommands(COMMANDS.iter().map(|command| command.define()))
 }
 
-/// `--help` and `--version`. That their reader has gone is no error.
+/// `--help` and `--version`.
 fn show_help(help: &clap::Error) -> Result<u8, CommandError> {
-    let _ = help.print();
+    commands::print::print(&help.to_string())?;
     Ok(0)
 }
 

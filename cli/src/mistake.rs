@@ -12,6 +12,9 @@ pub enum CommandError {
     /// The command line (or a setting) is wrong: exit code 2.
     #[error("{0}")]
     Usage(String),
+    /// Whoever reads standard output has seen enough: nothing is said, and it is no failure.
+    #[error("standard output is closed")]
+    Unread,
     /// Something else went wrong.
     #[error("{message}")]
     Failed {
@@ -27,6 +30,7 @@ impl CommandError {
     pub fn code(&self) -> u8 {
         match self {
             CommandError::Usage(_) => 2,
+            CommandError::Unread => 0,
             CommandError::Failed { code, .. } => *code,
         }
     }

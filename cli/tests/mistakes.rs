@@ -15,6 +15,16 @@ fn a_mistake_is_one_line_and_code_2() {
         (&["launch", "true"], "missing --ranks <N>"),
         (&["launch", "-n", "2"], "missing <PROGRAM>"),
         (&["launch", "-n", "two", "true"], "--ranks: 'two' is no number of ranks; expected 1 to 4096"),
+        (&["launch", "-np", "2", "true"], "--ranks: -np is mpirun's word; expected -n N"),
+        (&["plan", "all_reduce", "-np", "2"], "--ranks: -np is mpirun's word; expected -n N"),
+        (
+            &["plan", "all_reduce", "-n", "2000", "--rank", "3", "--verify"],
+            "all plans of 2000 ranks are too many; expected no --verify, which joins them, even to show --rank, or at most 1024",
+        ),
+        (
+            &["plan", "all_reduce", "-n", "4", "--hosts", "2", "--transport", "inproc"],
+            "--hosts: one process is not on 2 hosts; expected --transport shm or tcp",
+        ),
         (&["launch", "-n", "0", "true"], "--ranks: '0' is no number of ranks; expected 1 to 4096"),
         (
             &["launch", "-n", "1", "--grace", "5", "true"],

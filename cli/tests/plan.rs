@@ -269,6 +269,8 @@ fn hosts_and_transports_decide_the_lanes() {
     assert!(tcp.contains("socket") && !tcp.contains("shm"), "{tcp}");
     let both = lanes(&["hierarchical", "--hosts", "2"]);
     assert!(both.contains("socket") && both.contains("shm"), "{both}");
+    let apart = lanes(&["two_shot", "--hosts", "2", "--transport", "tcp"]);
+    assert_eq!(apart, tcp, "TCP joins the ranks of a host too");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! and comes back as a [`Work`] or a return value. Transports move the bytes, the planner decides which.
 #![forbid(unsafe_code)]
 #![cfg_attr(loom, allow(dead_code))]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(not(loom))]
 pub mod bindings;
@@ -41,6 +42,7 @@ mod operation;
 pub mod profile;
 #[cfg(all(debug_assertions, not(loom)))]
 mod proof;
+mod say;
 #[cfg(not(loom))]
 pub mod settings;
 #[cfg(not(loom))]
@@ -54,5 +56,7 @@ pub mod work;
 pub use communicator::{Ask, Communicator, CreateError, Group, GroupWork, Link, Scope, ScopedWork};
 #[cfg(not(loom))]
 pub use error::{Error, Failure, Refused, WorkError};
+#[doc(hidden)]
+pub use say::say;
 #[cfg(not(loom))]
 pub use work::{Predecessor, Received, Ticket, Work};

@@ -2,6 +2,7 @@
 
 use hcomm_ops::Rank;
 
+use crate::say;
 use crate::settings::DebugLevel;
 
 /// A communicator's voice.
@@ -31,7 +32,7 @@ impl Log {
     fn say(&self, needed: DebugLevel, text: &str) {
         if self.level >= needed {
             for line in text.lines() {
-                eprintln!("hcomm[{}] {line}", self.rank);
+                say(&format!("hcomm[{}] {line}", self.rank));
             }
         }
     }

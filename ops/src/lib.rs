@@ -2,6 +2,8 @@
 //! that fold spans together. Everything that touches a user's bytes is in this crate; planner and engine
 //! hold spans but contain no unsafe code.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod buffer;
 pub mod bytes;
 pub mod cache;

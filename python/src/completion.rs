@@ -111,7 +111,8 @@ pub fn finish_callbacks(py: Python<'_>) {
         return;
     };
     if !is_flushed {
-        eprintln!("hcomm: a callback has not returned within {} s; ending without it", PATIENCE.as_secs());
+        let seconds = PATIENCE.as_secs();
+        hcomm::say(&format!("hcomm: a callback has not returned within {seconds} s; ending without it"));
         return;
     }
     let threads = take(&mut *completer.threads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -9,6 +9,8 @@
 //! **Locks.** What is `static` here is locked only by threads that hold the interpreter's lock, and never across its release: so that
 //! a fork, which happens under it, finds everything unlocked in the child.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod array;
 mod bound;
 mod busy;

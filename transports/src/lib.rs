@@ -2,6 +2,7 @@
 //! ranks together. A transport never knows why bytes move.
 
 #![cfg_attr(loom, allow(dead_code))]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(not(loom))]
 mod any;

@@ -61,6 +61,15 @@ impl CallArguments {
     }
 }
 
+/// Reads a number of ranks from the command line.
+pub fn rank_count(text: &str, most: usize) -> Result<usize, String> {
+    if text == "p" {
+        return Err("-np is mpirun's word; expected -n N".to_owned());
+    }
+    let count = text.parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {most}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

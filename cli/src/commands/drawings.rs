@@ -8,7 +8,7 @@ use hcomm::file::read_text;
 use hcomm::planner::export::{self, Drawing, ExportError};
 use hcomm::planner::timeline::Measured;
 
-use super::print::{print, unreadable, unwritten};
+use super::print::{self, print, unreadable};
 use crate::mistake::CommandError;
 
 /// Bytes of the longest trace.
@@ -135,5 +135,5 @@ fn save(path: &Path, text: &str) -> Result<(), CommandError> {
     if is_stdout(path) {
         return print(text);
     }
-    std::fs::write(path, text).map_err(|cause| unwritten(&path.display().to_string(), &cause))
+    print::save(path, text)
 }

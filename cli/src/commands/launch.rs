@@ -64,7 +64,7 @@ fn run(arguments: Arguments) -> Result<u8, CommandError> {
 
 fn report(failure: &Failure, is_alone: bool) {
     let rest = if is_alone { "" } else { "; ending the other ranks" };
-    eprintln!("hcomm: {failure}{rest}");
+    hcomm::say(&format!("hcomm: {failure}{rest}"));
 }
 
 fn failed(error: LaunchError) -> CommandError {
@@ -77,10 +77,9 @@ fn failed(error: LaunchError) -> CommandError {
     CommandError::Failed { code, message: error.to_string() }
 }
 
-/// Reads a number of ranks.
+/// Reads a number of ranks to be started.
 pub(super) fn rank_count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|count| (1..=Launch::MOST_RANKS).contains(count));
-    count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {}", Launch::MOST_RANKS))
+    super::call::rank_count(text, Launch::MOST_RANKS)
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

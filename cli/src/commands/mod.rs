@@ -8,7 +8,7 @@ mod import;
 mod launch;
 mod memory;
 mod plan;
-mod print;
+pub mod print;
 mod settings;
 mod tune;
 

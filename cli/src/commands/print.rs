@@ -1,6 +1,9 @@
-//! Standard output for subcommands: a reader that has gone is no error, anything else is one.
+//! Standard output and files for subcommands. A reader that has gone ends the command quietly; anything else is an error of one line.
 
 use std::io::{self, Write};
+use std::path::Path;
+
+use hcomm::file::write_text;
 
 use crate::mistake::CommandError;
 
@@ -8,9 +11,15 @@ use crate::mistake::CommandError;
 pub fn print(text: &str) -> Result<(), CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(unwritten("standard output", &cause)),
-        _ => Ok(()),
+        Ok(()) => Ok(()),
+        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Err(CommandError::Unread),
+        Err(cause) => Err(unwritten("standard output", &cause)),
     }
+}
+
+/// Writes a file: all of it, or what was there stays.
+pub fn save(path: &Path, text: &str) -> Result<(), CommandError> {
+    write_text(path, text).map_err(|cause| unwritten(&path.display().to_string(), &cause))
 }
 
 /// A file that could not be read.

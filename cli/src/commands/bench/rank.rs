@@ -52,19 +52,32 @@ fn typed<T: Sample>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Sto
 fn every_size<T: Sample, B: Memory<T>>(comm: &Communicator, spec: &Spec) -> Result<Vec<String>, Stopped> {
     let job = Job::new(comm, spec);
     let mut report = Report::new(spec.format, job);
-    let say = |text: String| if comm.rank() == 0 { print(&text) } else { Ok(()) };
-    say(report.head())?;
     let mut faults = Vec::new();
+    if !tell(comm, || report.head())? {
+        return Ok(faults);
+    }
     for asked in &spec.sizes {
         let row = measured::<T, B>(comm, spec, spec.size(*asked, comm.world()))?;
         faults.extend(row.figures.iter().filter_map(|(form, figures)| fault(spec, &row, *form, figures)));
-        say(report.row(&row))?;
+        if !tell(comm, || report.row(&row))? {
+            return Ok(faults);
+        }
     }
-    say(report.end())?;
-    if let (Some(path), Some(last)) = (&spec.trace, spec.sizes.last()) {
+    let is_read = tell(comm, || report.end())?;
+    if let (true, Some(path), Some(last)) = (is_read, &spec.trace, spec.sizes.last()) {
         trace::record::<T, B>(comm, spec, spec.size(*last, comm.world()), path)?;
     }
     Ok(faults)
+}
+
+/// Rank 0 prints. Returns whether it could: where nobody reads any more, or the disk is full, no rank goes on, and rank 0 fails with
+/// the cause.
+fn tell(comm: &Communicator, text: impl FnOnce() -> String) -> Result<bool, Stopped> {
+    let printed = if comm.rank() == 0 { print(&text()) } else { Ok(()) };
+    let mut is_printed = [u8::from(printed.is_ok())];
+    comm.broadcast(&mut is_printed, 0)?;
+    printed?;
+    Ok(is_printed[0] != 0)
 }
 
 fn measured<T: Sample, B: Memory<T>>(comm: &Communicator, spec: &Spec, size: Size) -> Result<Row, Stopped> {

@@ -69,7 +69,7 @@ fn rank_arguments(command_line: &[OsString]) -> Vec<OsString> {
 /// A rank that exits by itself has said why.
 fn report(failure: &Failure) {
     if let Exit::Signal(_) = failure.exit {
-        eprintln!("hcomm: {failure}; ending the other ranks");
+        hcomm::say(&format!("hcomm: {failure}; ending the other ranks"));
     }
 }
 

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::rank::Stopped;
 use super::sample::Sample;
 use super::spec::{Size, Spec};
-use crate::commands::print::unwritten;
+use crate::commands::print::save;
 
 /// Calls before the one that is recorded.
 const WARMUP: usize = 5;
@@ -35,7 +35,7 @@ pub fn record<T: Sample, B: Memory<T>>(
     let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
     let Some(parts) = gathered(comm, lines.join(",\n").as_bytes())? else { return Ok(()) };
     let text = format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", parts.join(",\n"));
-    Ok(std::fs::write(path, text).map_err(|cause| unwritten(&path.display().to_string(), &cause))?)
+    Ok(save(path, &text)?)
 }
 
 /// On rank 0, what each rank has given, the ranks that gave nothing left out.

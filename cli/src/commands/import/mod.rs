@@ -80,7 +80,7 @@ fn run(arguments: &Arguments) -> Result<u8, CommandError> {
 /// Prints, where a file goes to standard output beside it.
 fn say(arguments: &Arguments, text: &str) -> Result<(), CommandError> {
     if arguments.drawings.use_stdout() {
-        eprint!("{text}");
+        hcomm::say(text.trim_end_matches('\n'));
         return Ok(());
     }
     print(text)
@@ -120,5 +120,5 @@ fn predicted(
     let model = planner::timeline::Model::new(planner::Costs::default());
     let model = planner::timeline::Model { depth: settings.depth as usize, ..model };
     let timeline = planner::timeline::predict(plans, sizing, &topology, &model);
-    timeline.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
+    timeline.inspect_err(|error| hcomm::say(&format!("hcomm: without predicted times: {error}"))).ok()
 }

@@ -27,7 +27,7 @@ const MOST_TOPOLOGY_BYTES: u64 = 64 << 20;
 pub enum Transport {
     /// Shared memory inside a host, TCP between hosts.
     Shm,
-    /// TCP between all ranks, which count as a host each.
+    /// TCP between all ranks, which count as a host each for the choice of algorithms.
     Tcp,
     /// The memory of one process, whose threads they are.
     Inproc,
@@ -145,16 +145,21 @@ fn topology(arguments: &Arguments) -> Result<Topology, CommandError> {
     }
     let ranks =
         arguments.ranks.ok_or_else(|| CommandError::Usage("missing --ranks <N>; see --help".to_owned()))?;
-    let (topology, on_one_machine) = match (arguments.hosts, arguments.transport) {
-        (Some(hosts), _) if hosts > 0 && ranks % hosts == 0 => {
-            (Topology::hosts(hosts, ranks / hosts), ranks / hosts)
-        }
-        (Some(hosts), _) => {
-            let message = format!("--hosts: {ranks} ranks on {hosts} hosts; expected a divisor of {ranks}");
+    let hosts = arguments.hosts.unwrap_or(1);
+    if hosts == 0 || ranks % hosts != 0 {
+        let message = format!("--hosts: {ranks} ranks on {hosts} hosts; expected a divisor of {ranks}");
+        return Err(CommandError::Usage(message));
+    }
+    let on_one_machine = ranks / hosts;
+    let topology = match arguments.transport {
+        Transport::Shm => Topology::hosts(hosts, on_one_machine),
+        Transport::Inproc if hosts == 1 => Topology::single_host(ranks),
+        Transport::Inproc => {
+            let message =
+                format!("--hosts: one process is not on {hosts} hosts; expected --transport shm or tcp");
             return Err(CommandError::Usage(message));
         }
-        (None, Transport::Shm | Transport::Inproc) => (Topology::single_host(ranks), ranks),
-        (None, Transport::Tcp) => (Topology::hosts(ranks, 1), ranks),
+        Transport::Tcp => Topology::hosts(ranks, 1),
     };
     let processors = arguments.processors.map_or(on_one_machine, usize::from);
     Ok(topology.with_crowd(on_one_machine, processors))

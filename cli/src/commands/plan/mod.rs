@@ -10,7 +10,7 @@ use hcomm::planner::{self, Verified};
 use hcomm::settings::{Bytes, Settings};
 use hcomm::{Plan, Rank};
 
-use super::call::CallArguments;
+use super::call::{self, CallArguments};
 use super::drawings::Drawings;
 use super::print::print;
 use super::{Subcommand, parsed};
@@ -53,9 +53,9 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["hosts", "transport"])]
     topology: Option<std::path::PathBuf>,
     /// How many hosts the ranks are on, equally many on each
-    #[arg(long, value_name = "H", conflicts_with = "transport")]
+    #[arg(long, value_name = "H")]
     hosts: Option<usize>,
-    /// What joins the ranks: shared memory, TCP between all of them, or the memory of one process
+    /// What joins the ranks of a host: shared memory, TCP as between hosts, or the memory of one process
     #[arg(long, value_name = "NAME", value_enum, default_value = "shm")]
     transport: Transport,
     /// How many processors the ranks of a machine have together (without --hosts, all ranks are on one machine) [default: one for
@@ -106,8 +106,12 @@ fn compile(arguments: &Arguments, asked: &Asked) -> Result<Vec<Plan>, CommandErr
         return Ok(Vec::new());
     }
     if alone.is_none() && world > JOINED_WORLD {
+        let way = match arguments.rank {
+            Some(_) => "expected no --verify, which joins them, even to show --rank",
+            None => "expected --rank for one slice",
+        };
         return Err(CommandError::Usage(format!(
-            "all plans of {world} ranks are too many; expected --rank for one slice, or at most {JOINED_WORLD} ranks"
+            "all plans of {world} ranks are too many; {way}, or at most {JOINED_WORLD} ranks"
         )));
     }
     match alone {
@@ -149,7 +153,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
     let measured = drawings.measured(plans)?;
     let is_whole = plans.len() == asked.world() && drawings.show_times();
     let timeline = is_whole.then(|| asked.timeline(plans)).and_then(|predicted| {
-        predicted.inspect_err(|error| eprintln!("hcomm: without predicted times: {error}")).ok()
+        predicted.inspect_err(|error| hcomm::say(&format!("hcomm: without predicted times: {error}"))).ok()
     });
     let drawing = Drawing::new(shown)
         .with_sizing(&asked.sizing)
@@ -162,7 +166,7 @@ fn draw(arguments: &Arguments, asked: &Asked, plans: &[Plan], shown: &[Plan]) ->
 
 fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Result<(), CommandError> {
     if arguments.drawings.use_stdout() {
-        eprintln!("{proof}");
+        hcomm::say(proof);
         return Ok(());
     }
     let text = match (arguments.explain, arguments.drawings.are_wanted()) {
@@ -178,6 +182,5 @@ fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Re
 }
 
 fn rank_count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|count| (1..=ask::MOST_RANKS).contains(count));
-    count.ok_or_else(|| format!("'{text}' is no number of ranks; expected 1 to {}", ask::MOST_RANKS))
+    call::rank_count(text, ask::MOST_RANKS)
 }

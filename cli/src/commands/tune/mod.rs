@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use hcomm::file::check_writable;
 use hcomm::planner::choose::Tuning;
 use hcomm::settings::{Bytes, Settings, TuningChoice};
 use hcomm::tuning::{Tuned, this_machine, usual_path};
 use hcomm::{Communicator, Placement};
 
-use super::print::{print, unwritten};
+use super::print::{self, print, unwritten};
 use super::{Subcommand, parsed};
 use crate::invocation::Invocation;
 use crate::mistake::CommandError;
@@ -144,7 +145,7 @@ fn measure(
     let usual = if arguments.quick { SECONDS.1 } else { SECONDS.0 };
     let seconds = Duration::from_secs(arguments.seconds.unwrap_or(usual));
     let budget = seconds / Setup::all().len().max(1) as u32;
-    eprintln!("about {:.0} s", budget.as_secs_f64() * setups.len() as f64);
+    hcomm::say(&format!("about {:.0} s", budget.as_secs_f64() * setups.len() as f64));
     let order = Order { sizes: &sizes, budget, tuning };
     setups.into_iter().map(|setup| Ok((setup, ranks::measure(&setup, &order, invocation)?))).collect()
 }
@@ -159,6 +160,7 @@ fn tune(arguments: &Arguments, invocation: &Invocation<'_>) -> Result<u8, Comman
         true => Tuned::read(&path).map_err(|error| CommandError::Usage(error.to_string()))?.tuning.pins,
         false => Vec::new(),
     };
+    prepare(&path)?;
     let start = Instant::now();
     let measured = measure(arguments, Path::new("off"), invocation)?;
     let samples = measured.iter().flat_map(|(_, cells)| cells).map(|cell| cell.times_ns.len() as u64).sum();
@@ -174,22 +176,21 @@ fn tune(arguments: &Arguments, invocation: &Invocation<'_>) -> Result<u8, Comman
     Ok(0)
 }
 
+/// Makes the folder, and finds out whether a file can be written there: that is to be known before minutes of measuring.
+fn prepare(path: &Path) -> Result<(), CommandError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let made = folder.map_or(Ok(()), std::fs::create_dir_all);
+    let failed = |cause: std::io::Error| unwritten(&path.display().to_string(), &cause);
+    made.and_then(|()| check_writable(path)).map_err(failed)
+}
+
 /// At once: whoever reads the file meanwhile finds the old one or the new one.
 fn save(path: &Path, tuning: &Tuning) -> Result<(), CommandError> {
-    let failed = |cause: std::io::Error| unwritten(&path.display().to_string(), &cause);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let text = format!(
         "# Measured by `hcomm tune`. Without this file hcomm goes by built-in figures.\n{}",
         tuning.to_text()
     );
-    std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path)).map_err(|cause| {
-        let _ = std::fs::remove_file(&draft);
-        failed(cause)
-    })
+    print::save(path, &text)
 }
 
 /// The prices, for people.
@@ -252,7 +253,7 @@ fn check(
     let word = hcomm::settings::value::Value::show(&choice);
     let built_in =
         if tuned.text.is_empty() { ", hcomm's built-in figures: no tuning file counts here" } else { "" };
-    eprintln!("checks the choices by {}{built_in}", tuned.source);
+    hcomm::say(&format!("checks the choices by {}{built_in}", tuned.source));
     let measured = measure(arguments, Path::new(&word), invocation)?;
     let text = match arguments.json {
         true => format!("{}\n", check::json(&measured, &tuned.source)),

@@ -44,7 +44,7 @@ pub fn measure(
         .bound(setup.world <= setup.processors);
     let report = |failure: &hcomm::launch::Failure| {
         if let Exit::Signal(_) = failure.exit {
-            eprintln!("\nhcomm: {failure}; ending the other ranks");
+            hcomm::say(&format!("\nhcomm: {failure}; ending the other ranks"));
         }
     };
     let outcome = launch.run_reporting(report).map_err(|error| failed(error.to_string()))?;
@@ -55,7 +55,7 @@ pub fn measure(
         return Err(CommandError::Failed { code, message });
     }
     let cells = results::read(file.path());
-    eprintln!("{:.0} s", start.elapsed().as_secs_f64());
+    hcomm::say(&format!("{:.0} s", start.elapsed().as_secs_f64()));
     cells.ok_or_else(|| failed(format!("the ranks of {} have left no figures", setup.name())))
 }
 
