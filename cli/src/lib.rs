@@ -22,7 +22,7 @@ use mistake::{CommandError, one_line};
 /// subcommand's help has them. What was printed has been written when it returns; where its reader has gone (`hcomm plan | head`), the
 /// command ends early, silently and with 0.
 ///
-/// Signals: `launch`, `bench` and `tune` pass SIGINT, SIGTERM and SIGHUP on to their ranks while those run, in addition to what the
+/// Signals: `launch`, `bench` and `tune` pass SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT on to their ranks while those run, in addition to what the
 /// process does with them by itself; the other subcommands leave them alone.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, this: &[OsString]) -> u8 {
     let invocation = Invocation { arguments: arguments.into_iter().collect(), this };

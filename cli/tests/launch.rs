@@ -172,17 +172,153 @@ fn a_program_that_is_not_there_is_named_at_once() {
     assert_eq!(output.status.code(), Some(126));
 }
 
+#[test]
+fn who_failed_first_is_said_and_the_others_can_say_what_they_found() {
+    let script = "if [ $HCOMM_RANK = 1 ]; then exit 7; fi; sleep 0.3; echo 'rank 1 is lost' >&2; exit 1";
+    let output = launch(2, &[], script);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("[0] rank 1 is lost\n"), "{said}");
+    let last = "hcomm: rank 1 was the first to fail; after it rank 0 exited with code 1\n";
+    assert!(said.ends_with(last), "{said}");
+}
+
+#[test]
+fn what_ranks_leave_running_is_ended_with_the_job() {
+    let scripts = [
+        "sleep 600 & echo $!",
+        "sleep 600 & echo $!; kill -9 $$",
+        "trap '' TERM; sh -c 'while :; do sleep 0.05; done' & echo $!",
+    ];
+    for script in scripts {
+        let output = launch(2, &["--grace", "300ms"], script);
+        let helpers: Vec<Pid> = sorted_lines(&output.stdout)
+            .iter()
+            .filter_map(|line| Pid::from_raw(line.split(' ').nth(1)?.parse().ok()?))
+            .collect();
+        assert_eq!(helpers.len(), 2, "{script}: {}", text(&output.stdout));
+        for helper in helpers {
+            assert!(test_kill_process(helper).is_err(), "{script}: a helper outlived the job");
+        }
+    }
+}
+
+#[test]
+fn ranks_in_python_lose_no_output_unless_they_want_to() {
+    let unbuffered = |own: Option<&str>| {
+        let mut command = hcomm();
+        command.env_remove("PYTHONUNBUFFERED").envs(own.map(|own| ("PYTHONUNBUFFERED", own)));
+        let output = command.args(["launch", "-n", "1", "sh", "-c", "echo \"<$PYTHONUNBUFFERED>\""]).output();
+        text(&output.expect("hcomm starts").stdout)
+    };
+    assert_eq!(unbuffered(None), "[0] <1>\n");
+    assert_eq!(unbuffered(Some("")), "[0] <>\n");
+}
+
+#[test]
+fn a_parent_that_blocks_sigchld_does_not_hang_it() {
+    let mut command = Command::new("env");
+    command.args(["--block-signal=CHLD", env!("CARGO_BIN_EXE_hcomm"), "launch", "-n", "2", "true"]);
+    let mut launcher = command.spawn().expect("env starts");
+    wait_until("the launcher does not end", || {
+        launcher.try_wait().expect("it is a child").is_some_and(|status| status.success())
+    });
+}
+
+/// Much more than pipes and the launcher hold.
+const FLOOD: &str = "echo $$ ready; exec yes 'a line of some length, to fill whatever there is'";
+
+#[test]
+fn a_reader_that_stops_keeps_signals_from_nobody() {
+    let running = Running::start(FLOOD);
+    // Nothing is read from here on, while the launcher lives.
+    sleep(Duration::from_millis(500));
+    running.signal(Signal::TERM);
+    let (start, mut running) = (Instant::now(), running);
+    for pid in running.ranks.clone() {
+        wait_until("a rank did not get the signal", || is_gone(pid));
+    }
+    // The output of before waits for its reader until a second signal says that there is none.
+    running.signal(Signal::TERM);
+    wait_until("the launcher waits for its reader", || {
+        running.launcher.try_wait().expect("it is a child").is_some()
+    });
+    assert!(start.elapsed() < PATIENCE);
+}
+
+/// Whether it has ended, reaped or not.
+fn is_gone(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ")
+}
+
+#[test]
+fn standard_output_that_does_not_block_loses_nothing() {
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("pipes can do that");
+    let mut command = hcomm();
+    command.args([
+        "launch",
+        "-n",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 9000 ]; do echo a line of it $i; i=$((i+1)); done",
+    ]);
+    let mut launcher = command.stdout(writer).spawn().expect("hcomm starts");
+    // What was spawned has a copy; ours went with the command.
+    drop(command);
+    sleep(Duration::from_millis(300));
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).expect("the pipe can be read");
+    assert!(launcher.wait().expect("it is a child").success());
+    assert_eq!(text(&all).lines().count(), 18_000);
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_the_ranks_without_a_word() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = hcomm();
+    command.args(["launch", "-n", "2", "--", "sh", "-c", "echo x; exec sleep 600"]);
+    let output = command.stdout(writer).output().expect("hcomm starts");
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(141), ""));
+}
+
+#[test]
+fn a_full_disk_ends_the_ranks_with_one_line_unless_it_is_standard_error_s() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let mut command = hcomm();
+    command.args(["launch", "-n", "2", "--", "sh", "-c", "echo x; exec sleep 600"]);
+    let output = command.stdout(full()).output().expect("hcomm starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("hcomm: cannot write what the ranks print: No space left"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let mut command = hcomm();
+    command.args(["launch", "-n", "2", "--", "sh", "-c", "echo x >&2; sleep 0.2; echo y"]);
+    let output = command.stderr(full()).output().expect("hcomm starts");
+    assert_eq!((output.status.code(), sorted_lines(&output.stdout).len()), (Some(0), 2));
+}
+
 /// A launcher whose ranks have printed their process numbers.
 struct Running {
     launcher: std::process::Child,
+    stdout: std::process::ChildStdout,
     ranks: Vec<Pid>,
 }
 
 impl Running {
     fn start(script: &str) -> Self {
-        let mut command = hcomm();
+        Running::under(hcomm(), script)
+    }
+
+    /// Where `command` is hcomm, or ends in it.
+    fn under(mut command: Command, script: &str) -> Self {
         command
             .args(["launch", "-n", "2", "--", "sh", "-c", script])
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut launcher = command.spawn().expect("hcomm starts");
@@ -195,7 +331,8 @@ impl Running {
         }
         let number =
             |line: &str| line.split(' ').nth(1).and_then(|word| word.parse().ok()).and_then(Pid::from_raw);
-        Running { launcher, ranks: said.lines().filter_map(number).collect() }
+        let ranks = said.lines().filter(|line| line.ends_with("ready")).filter_map(number).collect();
+        Running { launcher, stdout, ranks }
     }
 
     fn signal(&self, signal: Signal) {
@@ -204,6 +341,7 @@ impl Running {
     }
 
     fn end(mut self) -> Option<i32> {
+        drop(self.stdout);
         let code = self.launcher.wait().expect("the launcher ends").code();
         assert_eq!(self.ranks.len(), 2);
         for pid in self.ranks {
@@ -215,14 +353,64 @@ impl Running {
 
 #[test]
 fn signals_are_passed_on() {
-    for (signal, name, code) in
-        [(Signal::INT, "INT", 40), (Signal::TERM, "TERM", 41), (Signal::HUP, "HUP", 42)]
-    {
+    for (signal, name, code) in [
+        (Signal::INT, "INT", 40),
+        (Signal::TERM, "TERM", 41),
+        (Signal::HUP, "HUP", 42),
+        (Signal::QUIT, "QUIT", 45),
+    ] {
         let script = format!("trap 'exit {code}' {name}; echo $$ ready; while :; do sleep 0.05; done");
         let running = Running::start(&script);
         running.signal(signal);
         assert_eq!(running.end(), Some(code), "{name}");
     }
+}
+
+/// The state that the system shows of a process: R, S, T, Z; nothing where there is none.
+fn state(pid: Pid) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
+#[test]
+fn a_program_s_own_signals_are_passed_on_each_time() {
+    let script =
+        "trap 'n=$((n+1))' USR1; trap 'exit $n' USR2; n=0; echo $$ ready; while :; do sleep 0.05; done";
+    let running = Running::start(script);
+    for _ in 0..2 {
+        running.signal(Signal::USR1);
+        sleep(Duration::from_millis(300));
+    }
+    running.signal(Signal::USR2);
+    assert_eq!(running.end(), Some(2));
+}
+
+#[test]
+fn the_job_stops_and_goes_on() {
+    let running = Running::start("trap 'exit 43' TERM; echo $$ ready; while :; do sleep 0.05; done");
+    let all = |running: &Running| [&running.ranks[..], &[Pid::from_child(&running.launcher)]].concat();
+    running.signal(Signal::TSTP);
+    for pid in all(&running) {
+        wait_until("a process does not stop", || state(pid) == Some('T'));
+    }
+    running.signal(Signal::CONT);
+    for pid in all(&running) {
+        wait_until("a process does not go on", || matches!(state(pid), Some('S' | 'R')));
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.end(), Some(43));
+}
+
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_hcomm")]);
+    let running = Running::under(command, "trap 'exit 44' TERM; echo $$ ready; while :; do sleep 0.05; done");
+    running.signal(Signal::HUP);
+    sleep(Duration::from_millis(300));
+    assert!(running.ranks.iter().all(|pid| test_kill_process(*pid).is_ok()));
+    running.signal(Signal::TERM);
+    assert_eq!(running.end(), Some(44));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub fn start_ranks(world: usize) -> Outcome<u8> {
     let launch =
         Launch::new(env::current_exe()?, world).args(env::args_os().skip(1)).output(Output::Inherited);
     let launch = launch.variable(ONE_THREAD.0, ONE_THREAD.1);
-    let outcome = launch.run_reporting(|failure| eprintln!("train: {failure}; ending the other ranks"))?;
+    let outcome = launch.run_reporting(|failure| format!("train: {failure}; ending the other ranks"))?;
     Ok(outcome.code())
 }
 

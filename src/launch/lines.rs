@@ -44,6 +44,14 @@ impl Lines {
         }
     }
 
+    /// Adds a line that is no rank's; nothing where it is empty.
+    pub fn handle_note(&mut self, line: &str, out: &mut Vec<u8>) {
+        if !line.is_empty() {
+            self.end_open_line(out);
+            out.extend_from_slice(format!("{line}\n").as_bytes());
+        }
+    }
+
     /// Nothing will come any more: sends out what is held back and ends an open line.
     pub fn handle_end(&mut self, out: &mut Vec<u8>) {
         self.handle_idle(out);
@@ -101,6 +109,16 @@ mod tests {
             merged(&[(0, "name? "), (0, "(idle)"), (2, "x\n"), (0, "y")]),
             "[0] name? \n[2] x\n[0] y\n"
         );
+    }
+
+    #[test]
+    fn a_note_stands_on_a_line_of_its_own() {
+        let (mut lines, mut out) = (Lines::new(1), Vec::new());
+        lines.handle_bytes(0, b"10%", &mut out);
+        lines.handle_idle(&mut out);
+        lines.handle_note("rank 0 failed", &mut out);
+        lines.handle_note("", &mut out);
+        assert_eq!(out, b"[0] 10%\nrank 0 failed\n");
     }
 
     #[test]

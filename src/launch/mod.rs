@@ -1,15 +1,17 @@
 //! Starts the ranks of a job as processes of this host, carries their output and signals, and ends them together.
 //! `hcomm launch` is a thin shell over it; `hcomm bench` and the training example start their ranks with it. The other side,
-//! where a rank reads who it is, is [`hcomm_engine::environment`].
+//! where a rank reads who it is, is [`crate::environment`].
 
 mod bind;
 mod drive;
+mod ending;
 mod lines;
 mod outcome;
 mod ranks;
 mod setup;
 mod signals;
 mod sys;
+mod writer;
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -91,16 +93,26 @@ impl Launch {
 
     /// Starts the ranks and returns when all have ended. See [`Launch::run_reporting`].
     pub fn run(self) -> Result<Outcome, LaunchError> {
-        self.run_reporting(|_| ())
+        self.run_reporting(|_| String::new())
     }
 
     /// Starts the ranks and returns when all have ended.
     ///
     /// Each rank is a process group of its own, reads nothing (rank 0 reads this process's standard input, unless that is a terminal),
-    /// and dies with the calling thread. When one fails, `report` is told and the others are ended. SIGINT, SIGTERM and SIGHUP are passed on to
-    /// all ranks; from the second one on the ranks are killed. These signals stay handled afterwards: they no longer end this process by
-    /// themselves.
-    pub fn run_reporting(self, report: impl FnMut(&Failure)) -> Result<Outcome, LaunchError> {
+    /// and dies with the calling thread. When one fails, `report` is told, and the line that it
+    /// returns goes to standard error; the others have a second to find out and say so, are then told to
+    /// end by SIGTERM, and after the grace killed. What ranks have left in their process groups when all have ended is ended in the same way; for
+    /// that time this process is the subreaper of what it has started.
+    ///
+    /// SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, and from the second of them on the ranks are killed; SIGUSR1,
+    /// SIGUSR2, SIGTSTP (which stops this process too) and SIGCONT are passed on each time. Signals that this process was started to ignore
+    /// stay ignored; blocked ones are unblocked in the calling thread. These signals stay handled afterwards: they no longer end this process
+    /// by themselves.
+    ///
+    /// Nobody who reads slowly holds this up, but the ranks as they print: output is written by threads of its own. Where nobody reads
+    /// standard output any more, or it cannot be written, the ranks are ended and [`LaunchError::Output`] says why; standard error that
+    /// cannot be written is lost.
+    pub fn run_reporting(self, report: impl FnMut(&Failure) -> String) -> Result<Outcome, LaunchError> {
         if self.ranks == 0 || self.ranks > Launch::MOST_RANKS {
             return Err(LaunchError::RankCount { ranks: self.ranks });
         }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 
 use hcomm_ops::Rank;
 
@@ -14,6 +12,8 @@ use super::Launch;
 pub struct Outcome {
     /// The first rank that failed; `None` where all ended well.
     pub failure: Option<Failure>,
+    /// The ranks that failed by themselves after it, before they were told to end: their errors are likely to be about the first.
+    pub followers: Vec<Failure>,
 }
 
 impl Outcome {
@@ -64,15 +64,6 @@ impl Exit {
     /// Whether a signal ended it.
     pub fn is_signal(self) -> bool {
         matches!(self, Exit::Signal(_))
-    }
-}
-
-impl From<ExitStatus> for Exit {
-    fn from(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
-            (None, signal) => Exit::Signal(signal.unwrap_or_default()),
-        }
     }
 }
 
@@ -132,8 +123,8 @@ mod tests {
     #[test]
     fn codes_and_words() {
         let failure = |exit| Failure { rank: 3, exit };
-        let outcome = |exit| Outcome { failure: Some(failure(exit)) };
-        assert_eq!(Outcome { failure: None }.code(), 0);
+        let outcome = |exit| Outcome { failure: Some(failure(exit)), followers: Vec::new() };
+        assert_eq!(Outcome { failure: None, followers: Vec::new() }.code(), 0);
         assert_eq!(outcome(Exit::Code(7)).code(), 7);
         assert_eq!(outcome(Exit::Signal(9)).code(), 137);
         assert_eq!(failure(Exit::Code(7)).to_string(), "rank 3 exited with code 7");

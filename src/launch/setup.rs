@@ -56,11 +56,13 @@ impl Job {
         env::vars_os().map(|(name, _)| name).filter(|name| name.to_str().is_some_and(is_superseded))
     }
 
-    /// A variable that a rank is given where its environment has none of the name: how many threads libraries that read it may use, so that
-    /// the ranks together do not start more than there are processors.
-    pub fn usual(&self) -> (&'static str, String) {
+    /// Variables that a rank is given where its environment has none of the name: how many threads libraries that read it may use, so that
+    /// the ranks together do not start more than there are processors; and that Python writes what it prints at once, since what lies in the
+    /// buffers of a rank that is killed would be lost.
+    pub fn usual(&self) -> [(&'static str, String); 2] {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        ("OMP_NUM_THREADS", (processors / self.world.max(1)).max(1).to_string())
+        let share = (processors / self.world.max(1)).max(1);
+        [("OMP_NUM_THREADS", share.to_string()), ("PYTHONUNBUFFERED", "1".to_owned())]
     }
 }
 

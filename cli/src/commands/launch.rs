@@ -22,10 +22,16 @@ pub const COMMAND: Subcommand = Subcommand {
 const AFTER_HELP: &str = "\
 Each rank finds its place in HCOMM_RANK, HCOMM_WORLD, HCOMM_LOCAL_RANK, HCOMM_LOCAL_WORLD, HCOMM_ADDRESS and HCOMM_TOKEN, \
 and in RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as under torchrun; OMP_NUM_THREADS is its \
-share of the processors, unless it is set. Rank 0 reads standard input unless that is a terminal; the others read nothing. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.
+share of the processors and PYTHONUNBUFFERED is 1, unless they are set. Rank 0 reads standard input unless that is a terminal; the others read nothing. \
+SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, and a second one kills; SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on each time. When all \
+ranks have ended, what they have left running in their process groups is ended.
 
 Exit codes: that of the first rank that failed (128 + N if signal N ended it); 2 a mistake on the command line; 126 the \
-program cannot be started, 127 it is not there; 1 the launcher itself failed.";
+program cannot be started, 127 it is not there; 1 the launcher itself failed; 141 nobody reads standard \
+output any more.";
+
+/// Nobody reads standard output any more: as if SIGPIPE had ended the command.
+const UNREAD: u8 = 128 + 13;
 
 #[derive(Args)]
 struct Arguments {
@@ -58,13 +64,21 @@ fn run(arguments: Arguments) -> Result<u8, CommandError> {
         .bound(arguments.bind)
         .grace(arguments.grace);
     let is_alone = arguments.ranks == 1;
-    let outcome = launch.run_reporting(|failure| report(failure, is_alone)).map_err(failed)?;
+    let outcome = match launch.run_reporting(|failure| report(failure, is_alone)) {
+        Err(LaunchError::Output(cause)) if cause.kind() == io::ErrorKind::BrokenPipe => return Ok(UNREAD),
+        outcome => outcome.map_err(failed)?,
+    };
+    if let (Some(first), [_, ..]) = (&outcome.failure, &outcome.followers[..]) {
+        let followers: Vec<String> = outcome.followers.iter().map(ToString::to_string).collect();
+        let first = first.rank;
+        hcomm::say(&format!("hcomm: rank {first} was the first to fail; after it {}", followers.join(", ")));
+    }
     Ok(outcome.code())
 }
 
-fn report(failure: &Failure, is_alone: bool) {
+fn report(failure: &Failure, is_alone: bool) -> String {
     let rest = if is_alone { "" } else { "; ending the other ranks" };
-    hcomm::say(&format!("hcomm: {failure}{rest}"));
+    format!("hcomm: {failure}{rest}")
 }
 
 fn failed(error: LaunchError) -> CommandError {

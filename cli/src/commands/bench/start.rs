@@ -67,9 +67,10 @@ fn rank_arguments(command_line: &[OsString]) -> Vec<OsString> {
 }
 
 /// A rank that exits by itself has said why.
-fn report(failure: &Failure) {
-    if let Exit::Signal(_) = failure.exit {
-        hcomm::say(&format!("hcomm: {failure}; ending the other ranks"));
+fn report(failure: &Failure) -> String {
+    match failure.exit {
+        Exit::Signal(_) => format!("hcomm: {failure}; ending the other ranks"),
+        Exit::Code(_) => String::new(),
     }
 }
 

@@ -42,10 +42,9 @@ pub fn measure(
         .variable("HCOMM_ALGORITHM", "")
         .output(Output::Inherited)
         .bound(setup.world <= setup.processors);
-    let report = |failure: &hcomm::launch::Failure| {
-        if let Exit::Signal(_) = failure.exit {
-            hcomm::say(&format!("\nhcomm: {failure}; ending the other ranks"));
-        }
+    let report = |failure: &hcomm::launch::Failure| match failure.exit {
+        Exit::Signal(_) => format!("\nhcomm: {failure}; ending the other ranks"),
+        Exit::Code(_) => String::new(),
     };
     let outcome = launch.run_reporting(report).map_err(|error| failed(error.to_string()))?;
     if let Some(failure) = &outcome.failure {
