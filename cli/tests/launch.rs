@@ -33,7 +33,7 @@ fn sorted_lines(bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_true() {
         assert!(start.elapsed() < PATIENCE, "{what}");

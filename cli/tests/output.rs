@@ -19,8 +19,8 @@ const PRINTS: &[&[&str]] = &[
     &["--help"],
     &["settings"],
     &["plan", "all_reduce", "-n", "2"],
-    &["bench", "all_reduce", "-n", "2", "--bytes", "8", "--iters", "1"],
-    &["bench", "all_reduce", "-n", "2", "--bytes", "8", "--iters", "1", "--transport", "inproc"],
+    &["bench", "all_reduce", "-n", "2", "--sizes", "8", "--iters", "1"],
+    &["bench", "all_reduce", "-n", "2", "--sizes", "8", "--iters", "1", "--transport", "inproc"],
 ];
 
 fn closed_pipe() -> Stdio {
