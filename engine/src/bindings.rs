@@ -166,7 +166,8 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
 
     #[inline]
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let (whole, size) = (self.0.span(), self.0.dtype().size_bytes());
+        let whole = if writes_in_place(binding) { output(&mut self.0)? } else { input(&mut self.0)? };
+        let size = self.0.dtype().size_bytes();
         let (input, output) = match binding.collective {
             Collective::Gather | Collective::Scatter if binding.rank != binding.root => (whole, whole),
             Collective::AllGather | Collective::Gather => (own_block(whole, size, binding), whole),
@@ -204,7 +205,7 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
 
     #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
-        let (input, output) = (self.0.span(), self.1.span());
+        let (input, output) = (input(&mut self.0)?, output(&mut self.1)?);
         if input.overlaps(output) {
             return Err(Refused::Overlap);
         }
@@ -235,7 +236,7 @@ impl<I: StableBuffer> Buffers for InputOnly<I> {
 
     #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
-        Ok(Spans { input: Some(self.0.span()), ..Spans::default() })
+        Ok(Spans { input: Some(input(&mut self.0)?), ..Spans::default() })
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -257,7 +258,7 @@ impl<O: StableBuffer> Buffers for OutputOnly<O> {
 
     #[inline]
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
-        Ok(Spans { output: Some(self.0.span()), ..Spans::default() })
+        Ok(Spans { output: Some(output(&mut self.0)?), ..Spans::default() })
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -296,7 +297,7 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     }
 
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let all = spans_of(&mut self.0);
+        let all = if writes_in_place(binding) { outputs(&mut self.0)? } else { inputs(&mut self.0)? };
         let is_read = binding.collective == Collective::Broadcast && binding.rank == binding.root;
         if !is_read && do_any_overlap(&all) {
             return Err(Refused::Overlap);
@@ -326,7 +327,7 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Lists<I, O> {
     }
 
     fn spans(&mut self, _: Binding) -> Result<Spans, Refused> {
-        let spans = Spans::in_segments(spans_of(&mut self.0), spans_of(&mut self.1));
+        let spans = Spans::in_segments(inputs(&mut self.0)?, outputs(&mut self.1)?);
         let is_written_twice = spans.segments.as_ref().is_some_and(|all| do_any_overlap(&all.output));
         match is_written_twice || spans.lie_in_place() == Some(true) {
             true => Err(Refused::Overlap),
@@ -357,8 +358,36 @@ fn dtype_of(mut dtypes: impl Iterator<Item = DType>) -> Result<Option<DType>, Re
     }
 }
 
-fn spans_of(buffers: &mut [impl StableBuffer]) -> Vec<RawSpan> {
-    buffers.iter_mut().map(StableBuffer::span).collect()
+fn inputs(buffers: &mut [impl StableBuffer]) -> Result<Vec<RawSpan>, Refused> {
+    buffers.iter_mut().map(input).collect()
+}
+
+fn outputs(buffers: &mut [impl StableBuffer]) -> Result<Vec<RawSpan>, Refused> {
+    buffers.iter_mut().map(output).collect()
+}
+
+/// The bytes of a buffer that a call reads.
+#[inline]
+fn input(buffer: &mut impl StableBuffer) -> Result<RawSpan, Refused> {
+    match buffer.malformed() {
+        Some(malformed) => Err(Refused::NoElement(malformed)),
+        None => Ok(buffer.span()),
+    }
+}
+
+/// The bytes of a buffer that a call may write.
+#[inline]
+fn output(buffer: &mut impl StableBuffer) -> Result<RawSpan, Refused> {
+    match buffer.is_writable() {
+        true => input(buffer),
+        false => Err(Refused::ReadOnly),
+    }
+}
+
+/// Whether a call with one buffer for both writes it on this rank; `Reduce` and `Gather` write at their root only.
+#[inline]
+fn writes_in_place(binding: Binding) -> bool {
+    !matches!(binding.collective, Collective::Reduce | Collective::Gather) || binding.rank == binding.root
 }
 
 /// Whether a byte is in two of them.
@@ -394,9 +423,7 @@ fn own_block(whole: RawSpan, size: usize, binding: Binding) -> RawSpan {
 #[inline]
 fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Option<Landing> {
     let landing = output.landing()?;
-    let only_at_root = matches!(binding.collective, Collective::Reduce | Collective::Gather);
-    let is_written = !only_at_root || binding.rank == binding.root;
-    is_written.then_some(landing)
+    writes_in_place(binding).then_some(landing)
 }
 
 /// What is to be done with all of them.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hcomm_ops::buffer::Malformed;
 use hcomm_ops::{DType, Rank};
 use hcomm_planner::verify::{FoldOrder, VerifyError};
 use hcomm_planner::{ByteRange, Overlay, PinError, PlanError, RequestError};
@@ -52,6 +53,12 @@ pub enum Refused {
     /// Two buffers of the call share bytes in a way that is neither apart nor in place.
     #[error("buffers overlap without being in place; give buffers apart, or call in place")]
     Overlap,
+    /// A buffer that was lent to be read only stands where the call would write it.
+    #[error("the call would write a buffer that was lent for reading only")]
+    ReadOnly,
+    /// A buffer whose type is only known at run time holds bytes that are no elements of it.
+    #[error(transparent)]
+    NoElement(Malformed),
     /// A rank outside the communicator.
     #[error("rank {rank} does not exist; the world has {world} ranks, 0 to {last}", last = world - 1)]
     Rank {

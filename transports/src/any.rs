@@ -93,6 +93,11 @@ impl Wire for AnyWire {
     }
 
     #[inline]
+    fn end_reading(&mut self, port: u16) -> bool {
+        pass_on!(self, wire => wire.end_reading(port))
+    }
+
+    #[inline]
     fn release(&mut self, port: u16) {
         pass_on!(self, wire => wire.release(port))
     }

@@ -143,11 +143,20 @@ pub trait Wire {
     /// Looks for the next message of `key.port`, which must belong to `key.word` and have `bytes`.
     fn poll(&mut self, key: Key, bytes: usize) -> Arrival;
 
+    /// Ends the reading of what `poll` showed on this port, which stays the next message: `poll` shows it anew. Returns false where the
+    /// sender took the bytes back meanwhile, so that what was read of them is worth nothing. To be asked before anything is made of
+    /// what was read, and by whoever cannot go on reading: a sender that wants its memory back waits for nobody's other business.
+    fn end_reading(&mut self, port: u16) -> bool {
+        let _ = port;
+        true
+    }
+
     /// Gives back the message that `poll` showed on this port.
     fn release(&mut self, port: u16);
 
-    /// The two in one: looks for the next message, shows its bytes to `read`, and gives it back. What is returned is what `poll` said;
-    /// only where that is [`Arrival::Here`] has `read` been called, and the span is no longer to be used.
+    /// All in one: looks for the next message, shows its bytes to `read`, and gives it back. What is returned is what `poll` said, and the
+    /// span is no longer to be used. Where that is [`Arrival::Here`] `read` has been called; where the sender took the bytes back
+    /// meanwhile it has, too, and the message [`Arrival::Differs`], as one that was called back before.
     #[inline]
     fn take(&mut self, key: Key, bytes: usize, read: impl FnOnce(RawSpan)) -> Arrival
     where
@@ -196,7 +205,8 @@ pub trait Wire {
     fn is_flushed(&mut self) -> bool;
 
     /// Ends all use of the operation's memory: lent spans are called back (or copied), posted spans forgotten. Returns false
-    /// while the peer is in the middle of reading one; ask again.
+    /// while a thread of this process is in the middle of reading one, which takes no longer than that; ask again. From another process,
+    /// which may be stopped, a span is taken back even then.
     fn revoke(&mut self, operation: u32) -> bool;
 }
 
@@ -211,6 +221,9 @@ pub(crate) fn poll_and_release(
     let arrival = wire.poll(key, bytes);
     if let Arrival::Here(span) = arrival {
         read(span);
+        if !wire.end_reading(key.port) {
+            return Arrival::Differs { word: key.word, bytes: REVOKED_BYTES };
+        }
         wire.release(key.port);
     }
     arrival

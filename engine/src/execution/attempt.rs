@@ -2,6 +2,7 @@
 
 use hcomm_ops::{Rank, RawSpan};
 use hcomm_planner::plan::NodeId;
+use hcomm_transports::wire::REVOKED_BYTES;
 use hcomm_transports::{Arrival, Key, Room, Sent, Wire, Word};
 
 use super::fold::Workspace;
@@ -50,7 +51,7 @@ impl Hands<'_> {
             let CallSource::Message { peer, channel, .. } = *source else { continue };
             let key = self.key(channel);
             let Some(wire) = &mut self.wires[peer as Rank] else { continue };
-            if !matches!(wire.poll(key, bytes), Arrival::Here(_)) {
+            if !matches!(wire.poll(key, bytes), Arrival::Here(_)) || !wire.end_reading(key.port) {
                 ranks.push(peer as Rank);
             }
         }
@@ -107,8 +108,20 @@ impl Hands<'_> {
         }
     }
 
-    /// Looks whether all messages are there and all channels have room, then folds.
+    /// Looks whether all messages are there and all channels have room, then folds. While it waits, it reads nobody's memory.
     fn fold(&mut self, node: &CallNode, tile: u32) -> Attempt {
+        let attempt = self.try_fold(node, tile);
+        if !matches!(attempt, Attempt::Issued(_)) {
+            let sources = self.call.sources_of(node);
+            sources.iter().for_each(|source| {
+                let _ = self.end_reading_of(source);
+            });
+        }
+        attempt
+    }
+
+    #[inline]
+    fn try_fold(&mut self, node: &CallNode, tile: u32) -> Attempt {
         let Hands { call, memory, .. } = *self;
         let bytes = call.message_bytes(node, tile);
         self.room.clear();
@@ -141,8 +154,25 @@ impl Hands<'_> {
             }
         }
         self.room.fold(call, memory, node, tile);
+        if let Some(taken) = call.sources_of(node).iter().find_map(|source| self.end_reading_of(source)) {
+            return Attempt::Differs(self.called_back(taken, bytes));
+        }
         self.hand_over(node, bytes);
         Attempt::Issued(bytes)
+    }
+
+    /// Ends the reading of a message. Returns its sender where that has taken it back meanwhile: what was read is worth nothing.
+    #[inline]
+    fn end_reading_of(&mut self, source: &CallSource) -> Option<Rank> {
+        let CallSource::Message { peer, channel, .. } = *source else { return None };
+        let (peer, port) = (peer as Rank, self.key(channel).port);
+        self.wires[peer].as_mut().is_some_and(|wire| !wire.end_reading(port)).then_some(peer)
+    }
+
+    /// What a message is that its sender took back while it was read.
+    #[cold]
+    pub fn called_back(&self, peer: Rank, bytes: usize) -> Progress {
+        Progress::Differs { peer, word: self.word, bytes: REVOKED_BYTES, expected: bytes }
     }
 
     /// The message received from `peer` on channel `from`, if what answers it on `port` can take its place.

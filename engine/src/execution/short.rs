@@ -91,9 +91,26 @@ impl Hands<'_> {
         }
     }
 
-    /// `None` where another call's message has come.
+    /// `None` where another call's message has come. While it waits, it reads nobody's memory.
     #[inline]
     fn fold_short(
+        &mut self,
+        node: &ShortNode,
+        sources: &[(ShortPlace, bool)],
+        sinks: &[ShortPlace],
+        finish: bool,
+    ) -> Option<Attempt> {
+        let attempt = self.try_fold_short(node, sources, sinks, finish);
+        if !matches!(attempt, Some(Attempt::Issued(_))) {
+            sources.iter().for_each(|(place, _)| {
+                let _ = self.end_reading_at(place);
+            });
+        }
+        attempt
+    }
+
+    #[inline]
+    fn try_fold_short(
         &mut self,
         node: &ShortNode,
         sources: &[(ShortPlace, bool)],
@@ -123,6 +140,9 @@ impl Hands<'_> {
             };
         }
         self.call.kernel.fold(&operands[..sources.len()], &targets[..sinks.len()], finish);
+        if let Some(taken) = sources.iter().find_map(|(place, _)| self.end_reading_at(place)) {
+            return Some(Attempt::Differs(self.called_back(taken, node.bytes)));
+        }
         for place in sinks {
             self.commit(place, node.bytes);
         }
@@ -155,6 +175,14 @@ impl Hands<'_> {
         let ShortPlace::Message(end) = *place else { return };
         let key = self.key(end.channel);
         self.wires[end.peer as Rank].iter_mut().for_each(|wire| wire.commit(key, bytes));
+    }
+
+    /// The sender of a message that has taken it back while it was read.
+    #[inline]
+    fn end_reading_at(&mut self, place: &ShortPlace) -> Option<Rank> {
+        let ShortPlace::Message(end) = *place else { return None };
+        let (peer, port) = (end.peer as Rank, self.key(end.channel).port);
+        self.wires[peer].as_mut().is_some_and(|wire| !wire.end_reading(port)).then_some(peer)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 mod allocated;
 mod any_rank;
 mod choice;
+mod claims;
 mod closing;
 mod common;
 mod created;
@@ -20,6 +21,7 @@ mod narrowed;
 mod own_messages;
 mod own_plans;
 mod plans;
+mod refused_buffers;
 mod split_deaths;
 mod starting;
 mod statistics;

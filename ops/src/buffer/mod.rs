@@ -44,7 +44,8 @@ elements! {
 ///
 /// # Safety
 /// While the value lives and nobody else has access to it, `span` must always name the same bytes, valid for
-/// reads and writes, wherever the value itself is moved, and they must be elements of `dtype`.
+/// reads, and for writes where `is_writable`, wherever the value itself is moved, and they must be elements of `dtype` unless `malformed` says
+/// which are not.
 ///
 /// What `landing` gives is run, if at all, while the value lives and nobody else has access to it, and is sound then.
 pub unsafe trait StableBuffer: Send {
@@ -63,10 +64,43 @@ pub unsafe trait StableBuffer: Send {
         None
     }
 
+    /// Whether an operation may write the bytes. A call that would is refused where it may not.
+    #[inline]
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    /// For bytes whose type is only known at run time: the first that belongs to no element of that type. A call with such is refused.
+    #[inline]
+    fn malformed(&self) -> Option<Malformed> {
+        None
+    }
+
     /// For a buffer that several owners hold: the claim that an operation must have while it uses the bytes.
     fn claim(&self) -> Option<Claim> {
         None
     }
+}
+
+/// A byte that is part of no element of the type that a buffer says it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at} of a buffer of {dtype} is {value}, which is no {dtype}")]
+pub struct Malformed {
+    /// Where, from 0 on.
+    pub at: usize,
+    /// The byte.
+    pub value: u8,
+    /// The type.
+    pub dtype: DType,
+}
+
+/// Whether bytes are elements of a type: of all that there are only `bool` does not have every pattern.
+fn malformed(bytes: &[u8], dtype: DType) -> Option<Malformed> {
+    if dtype != DType::Bool {
+        return None;
+    }
+    let at = bytes.iter().position(|byte| *byte > 1)?;
+    Some(Malformed { at, value: bytes[at], dtype })
 }
 
 /// See [`StableBuffer::landing`]. A panic makes the operation fail on this rank.
@@ -187,10 +221,15 @@ pub struct DynBuffer {
     pub dtype: DType,
 }
 
-// SAFETY: as for `Vec<u8>`; reductions leave valid elements of `dtype`, which are plain bytes here.
+// SAFETY: as for `Vec<u8>`; `malformed` says where they are no elements of `dtype`, and reductions leave valid ones, which are plain
+// bytes here.
 unsafe impl StableBuffer for DynBuffer {
     fn dtype(&self) -> DType {
         self.dtype
+    }
+
+    fn malformed(&self) -> Option<Malformed> {
+        malformed(&self.bytes, self.dtype)
     }
 
     fn span(&mut self) -> RawSpan {
@@ -204,38 +243,57 @@ unsafe impl StableBuffer for DynBuffer {
 pub struct Borrowed<'a> {
     span: RawSpan,
     dtype: DType,
+    is_writable: bool,
+    /// Found when it was lent; who lends it can write it no more.
+    malformed: Option<Malformed>,
     lent: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Borrowed<'a> {
     /// Lends a slice that the operation may write.
+    #[inline]
     pub fn from_mut<T: Element>(slice: &'a mut [T]) -> Self {
-        Borrowed { span: span_of(slice), dtype: T::DTYPE, lent: PhantomData }
+        let (span, dtype) = (span_of(slice), T::DTYPE);
+        Borrowed { span, dtype, is_writable: true, malformed: None, lent: PhantomData }
     }
 
-    /// Lends a slice that the operation only reads.
+    /// Lends a slice that the operation only reads. A call that would write it is refused.
+    #[inline]
     pub fn from_ref<T: Element>(slice: &'a [T]) -> Self {
         let start = NonNull::from(slice).cast::<u8>();
-        // SAFETY: valid for reads during 'a; plans never write a call's input unless it is also its output.
+        // SAFETY: valid for reads during 'a; plans never write a call's input unless it is also its output, and what is not writable
+        // is taken for no output.
         let span = unsafe { RawSpan::new(start, size_of_val(slice)) };
-        Borrowed { span, dtype: T::DTYPE, lent: PhantomData }
+        Borrowed { span, dtype: T::DTYPE, is_writable: false, malformed: None, lent: PhantomData }
     }
 
-    /// Lends bytes with a run-time element type.
+    /// Lends bytes with a run-time element type. A call with bytes that are no elements of it is refused.
     pub fn from_bytes(bytes: &'a mut [u8], dtype: DType) -> Self {
-        Borrowed { span: span_of(bytes), dtype, lent: PhantomData }
+        let malformed = malformed(bytes, dtype);
+        Borrowed { dtype, malformed, ..Self::from_mut(bytes) }
     }
 
     /// Lends bytes with a run-time element type, to be read only.
     pub fn from_bytes_ref(bytes: &'a [u8], dtype: DType) -> Self {
-        Borrowed { dtype, ..Self::from_ref(bytes) }
+        let malformed = malformed(bytes, dtype);
+        Borrowed { dtype, malformed, ..Self::from_ref(bytes) }
     }
 }
 
-// SAFETY: the bytes are lent for 'a, exclusively where they may be written, and a span does not move.
+// SAFETY: the bytes are lent for 'a, exclusively where they are writable, and a span does not move.
 unsafe impl StableBuffer for Borrowed<'_> {
     fn dtype(&self) -> DType {
         self.dtype
+    }
+
+    #[inline]
+    fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    #[inline]
+    fn malformed(&self) -> Option<Malformed> {
+        self.malformed
     }
 
     fn span(&mut self) -> RawSpan {

@@ -76,6 +76,10 @@ unsafe impl<B: StableBuffer> StableBuffer for Narrowed<B> {
         }))
     }
 
+    fn is_writable(&self) -> bool {
+        self.inner.is_writable()
+    }
+
     fn claim(&self) -> Option<Claim> {
         self.inner.claim()
     }

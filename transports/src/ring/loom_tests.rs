@@ -10,9 +10,10 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::receiver::{Found, Receiver, Shown};
-use super::sender::{Sender, Slot};
+use super::sender::{Reader, Sender, Slot};
 use super::stock::Stock;
 use super::{Layout, Lending, Region};
+use crate::sync::{AtomicU32, Ordering};
 use crate::{Key, WireConfig, Word};
 
 /// Few slots, so that few messages lap the ring; bodies as large as those for which returns are looked at at once.
@@ -107,7 +108,7 @@ impl End {
         let got = match shown {
             Shown::Inline(slot) => self.cells.inline[1 - self.side][slot].read(),
             Shown::Body(body) => self.cells.bodies[body as usize].read(),
-            Shown::Lent(_) => panic!("nothing is lent"),
+            Shown::Lent(_) | Shown::Read => panic!("nothing is lent"),
         };
         assert_eq!(got, value);
         if !self.receiver.release(0, &mut self.stock, false).unwrap() {
@@ -189,21 +190,45 @@ fn loom_calling_back_excludes_reading() {
         let reader = thread::spawn(move || {
             if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
                 assert_eq!(seen.read(), 1);
+                assert!(b.receiver.end_reading(0), "a thread's claim stands");
                 b.receiver.release(0, &mut b.stock, true).unwrap();
             }
             b
         });
         lent.write(1);
         a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
-        let back = a.sender.revoke(&mut a.stock, |_| true).unwrap();
+        let back = a.sender.revoke(&mut a.stock, Reader::Thread, |_| true).unwrap();
         if back {
             lent.write(2);
         }
         reader.join().unwrap();
         assert!(
-            a.sender.revoke(&mut a.stock, |_| true).unwrap(),
+            a.sender.revoke(&mut a.stock, Reader::Thread, |_| true).unwrap(),
             "what is back stays back, what was read is done"
         );
+    });
+}
+
+/// A reader in another process, from which a span is taken whatever it does, never makes anything of what was written after.
+#[test]
+fn loom_taking_from_under_a_reader_is_noticed() {
+    explore(|| {
+        let [mut a, mut b] = pair(0);
+        // Not a cell: that the two meet here is what the protocol allows, and what the reader must find out.
+        let lent = Arc::new(AtomicU32::new(1));
+        let seen = Arc::clone(&lent);
+        let reader = thread::spawn(move || {
+            if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
+                let read = seen.load(Ordering::Relaxed);
+                if b.receiver.end_reading(0) {
+                    assert_eq!(read, 1);
+                }
+            }
+        });
+        a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
+        assert!(a.sender.revoke(&mut a.stock, Reader::Process, |_| true).unwrap(), "at once");
+        lent.store(2, Ordering::Relaxed);
+        reader.join().unwrap();
     });
 }
 
@@ -222,7 +247,7 @@ fn loom_a_reader_gives_up() {
                 b.receiver.give_up(|_| true);
             }
         });
-        while !a.sender.revoke(&mut a.stock, |_| true).unwrap() {
+        while !a.sender.revoke(&mut a.stock, Reader::Thread, |_| true).unwrap() {
             thread::yield_now();
         }
         lent.write(2);

@@ -39,13 +39,16 @@
 //!
 //! **Lent** messages have in place of the payload a state word and a number (u64), both plain atomics that the flag publishes: the address of
 //! the bytes within a process, their offset in the sender's heap between processes. The state is `PUBLISHED` when sent; the receiver
-//! exchanges it to `CLAIMED` before it reads a byte, and a sender that wants its span back exchanges it to `REVOKED`; whichever
-//! compare-and-exchange comes first wins. A claim ends with the release, or with `REVOKED` written by a receiver that gives up.
+//! exchanges it to `CLAIMED` before it reads a byte, and back to `PUBLISHED` when it has read, or cannot go on yet; a sender that wants its
+//! span back exchanges `PUBLISHED` for `REVOKED`; whichever compare-and-exchange comes first wins. A claim thus lasts no longer than
+//! it takes to read the bytes, never while the receiver waits for something else.
 //!
 //! Between processes the receiver reads the number once, before it claims, checks that offset and length end within the heap as it mapped
-//! it, for reading only, and keeps what it checked. A process that dies while it reads leaves its claim behind; so there, and only
-//! there, claims of a peer that is lost count as ended: what is gone reads nothing, and what is not could only read. Within a process
-//! the reader is a thread that may live on, and its claim stands. A lent message is never passed back.
+//! it, for reading only, and keeps what it checked. A process may be stopped, or die, while it reads. So there, and only there, the
+//! sender may exchange `CLAIMED` for `REVOKED` as well, and has its memory at once: the reader can do no more than read, finds on going
+//! back to `PUBLISHED` that the span was taken, and makes nothing of what it has read. Both exchanges are acquire and
+//! release: where the reader's comes first, it has read before the sender writes. Within a process, where the sender may free the
+//! memory altogether, a claim stands until it ends. A lent message is never passed back.
 //!
 //! **Sleepers.** Publishing and releasing end with a light fence and a look at the other end's `asleep` word: see `crate::bell`.
 //!
@@ -109,7 +112,7 @@ pub(crate) mod lent {
     pub(crate) const PUBLISHED: u64 = 1;
     /// The receiver is reading.
     pub(crate) const CLAIMED: u64 = 2;
-    /// Called back, or given up: nobody reads it any more.
+    /// Called back, or given up: nobody makes anything of it any more.
     pub(crate) const REVOKED: u64 = 3;
 }
 

@@ -50,8 +50,10 @@ pub(crate) enum Shown {
     Inline(usize),
     /// In this body.
     Body(u32),
-    /// At this address of this process, or at this offset of the peer's heap.
+    /// At this address of this process, or at this offset of the peer's heap, and is claimed.
     Lent(u64),
+    /// It was lent and has been read.
+    Read,
 }
 
 /// A message that lies in its header.
@@ -159,6 +161,7 @@ impl Receiver {
             return Ok(Found::Differs(word::word(flag, released, last), length));
         }
         if let Some(shown) = port.shown
+            && shown != Shown::Read
             && (port.flag, port.bytes) == (flag, bytes)
         {
             return Ok(Found::Here(shown));
@@ -196,6 +199,21 @@ impl Receiver {
             self.advance(port);
         }
         is_inline
+    }
+
+    /// Ends a claim that `poll` took. Returns false where the sender has taken the bytes back.
+    #[inline]
+    pub(crate) fn end_reading(&mut self, port: u16) -> bool {
+        !matches!(self.ports[usize::from(port)].shown, Some(Shown::Lent(_))) || self.end_claim(port)
+    }
+
+    fn end_claim(&mut self, port: u16) -> bool {
+        let port = &mut self.ports[usize::from(port)];
+        let state = self.region.header(port.slot).lent_state();
+        let ended =
+            state.compare_exchange(lent::CLAIMED, lent::PUBLISHED, Ordering::AcqRel, Ordering::Acquire);
+        port.shown = ended.is_ok().then_some(Shown::Read);
+        ended.is_ok()
     }
 
     /// Gives back what `poll` showed last on a port. Its body goes to the stock; where this end may hold no more, it goes

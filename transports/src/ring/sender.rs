@@ -217,15 +217,17 @@ impl Sender {
         Ok(clear)
     }
 
-    /// Calls back the lent messages that `which` picks by operation. Returns whether all are back; the others are being read.
+    /// Calls back the lent messages that `which` picks by operation. Returns whether all are back; the others are being read. Those of
+    /// a reader that is another process are taken back from under it.
     pub(crate) fn revoke(
         &mut self,
         stock: &mut Stock,
+        from: Reader,
         which: impl Fn(u32) -> bool,
     ) -> Result<bool, Impossible> {
         let mut back = true;
         self.visit_lent(stock, |region, slot, operation| {
-            back &= !which(operation) || call_back(region, slot);
+            back &= !which(operation) || call_back(region, slot, from);
         })?;
         Ok(back)
     }
@@ -374,13 +376,22 @@ pub(crate) fn after(index: u32, cycle: u32) -> u32 {
     if index + 1 == cycle { 0 } else { index + 1 }
 }
 
-/// Whether nobody reads a lent message any more, nor will.
-fn call_back(region: &Region, slot: usize) -> bool {
-    let taken = region.header(slot).lent_state().compare_exchange(
-        lent::PUBLISHED,
-        lent::REVOKED,
-        Ordering::AcqRel,
-        Ordering::Acquire,
-    );
+/// Who reads what is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A thread of this process, to which the bytes must stay while it reads them.
+    Thread,
+    /// Another process, which has them mapped for reading.
+    Process,
+}
+
+/// Whether nobody makes anything of a lent message any more, nor will.
+fn call_back(region: &Region, slot: usize, from: Reader) -> bool {
+    let state = region.header(slot).lent_state();
+    if from == Reader::Process {
+        state.swap(lent::REVOKED, Ordering::AcqRel);
+        return true;
+    }
+    let taken = state.compare_exchange(lent::PUBLISHED, lent::REVOKED, Ordering::AcqRel, Ordering::Acquire);
     matches!(taken, Ok(_) | Err(lent::REVOKED))
 }

@@ -159,15 +159,31 @@ fn what_lies_in_the_heap_is_read_there_and_nothing_else() {
 }
 
 #[test]
+fn a_process_that_reads_holds_nobody_up() {
+    let ([mut a, mut b], _, [heap, _]) = pair_of_heaps(CONFIG, 1 << 16);
+    assert!(matches!(lend(&mut a, heap.span(0, 5000)), Sent::Lent(_)));
+    assert!(matches!(lend(&mut a, heap.span(8192, 5000)), Sent::Lent(_)));
+    assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)));
+    assert!(b.end_reading(0), "it cannot go on yet");
+    assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)), "what was not released is shown again");
+    assert!(a.revoke(1) && a.is_flushed(), "taken back from under the reader");
+    assert!(!b.end_reading(0), "what it has read is worth nothing");
+    for _ in 0..2 {
+        let late = b.poll(key(0), 5000);
+        assert!(matches!(late, Arrival::Differs { bytes: REVOKED_BYTES, .. }), "{late:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_is_gone_reads_no_more() {
     let ([mut a, mut b], _, [heap, _]) = pair_of_heaps(CONFIG, 1 << 16);
     assert!(matches!(lend(&mut a, heap.span(0, 5000)), Sent::Lent(_)));
     assert!(matches!(lend(&mut a, heap.span(8192, 5000)), Sent::Lent(_)));
     assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)));
-    assert!(!a.revoke(1) && !a.is_flushed(), "the peer is reading");
+    assert!(!a.is_flushed(), "the peer is reading");
     a.mark_lost(lost());
-    assert!(a.revoke(1) && a.is_flushed());
-    b.release(0);
+    assert!(a.is_flushed() && a.revoke(1) && a.is_flushed());
+    assert!(!b.end_reading(0));
     let late = b.poll(key(0), 5000);
     assert!(matches!(late, Arrival::Differs { bytes: REVOKED_BYTES, .. }), "{late:?}");
 }
@@ -180,6 +196,7 @@ fn a_thread_that_reads_keeps_its_claim_when_its_rank_is_lost() {
     assert!(matches!(b.poll(key(0), 5000), Arrival::Here(_)));
     a.mark_lost(lost());
     assert!(!a.revoke(1) && !a.is_flushed());
+    assert!(b.end_reading(0));
     b.release(0);
     assert!(a.revoke(1) && a.is_flushed());
 }

@@ -6,7 +6,7 @@ use hcomm_ops::RawSpan;
 
 use super::layout::INLINE_BYTES;
 use super::receiver::{Found, Receiver, Shown};
-use super::sender::{Sender, Slot};
+use super::sender::{Reader, Sender, Slot};
 use super::stock::Stock;
 use super::{Impossible, Lending, Region, region};
 use crate::mapping::Mapping;
@@ -104,6 +104,7 @@ impl RingWire {
             Shown::Inline(slot) => self.receiver.inline(slot).slice(0, bytes),
             Shown::Body(body) => self.body(body).slice(0, bytes),
             Shown::Lent(at) => self.show_lent(at, bytes),
+            Shown::Read => RawSpan::empty(),
         }
     }
 
@@ -121,7 +122,15 @@ impl RingWire {
 
     /// Whether claims of the peer count as ended: it is gone, and it was another process.
     fn claims_are_over(&self) -> bool {
-        self.lost.is_some() && matches!(self.lends, Lends::Heaps(_))
+        self.lost.is_some() && self.reader() == Reader::Process
+    }
+
+    /// Who reads what this end lends.
+    fn reader(&self) -> Reader {
+        match self.lends {
+            Lends::Heaps(_) => Reader::Process,
+            Lends::Nothing | Lends::WithinProcess => Reader::Thread,
+        }
     }
 
     /// The value, or `otherwise` where the peer wrote what no correct peer writes; the wire is then lost.
@@ -268,6 +277,11 @@ impl Wire for RingWire {
     }
 
     #[inline]
+    fn end_reading(&mut self, port: u16) -> bool {
+        self.receiver.end_reading(port)
+    }
+
+    #[inline]
     fn release(&mut self, port: u16) {
         if !self.receiver.release_inline(port) {
             self.release_any(port);
@@ -332,8 +346,9 @@ impl Wire for RingWire {
         if self.receiver.give_up(|of| of == operation) {
             self.ringer.ring();
         }
-        let back = self.sender.revoke(&mut self.stock, |of| of == operation);
-        self.trust(back, true) || self.claims_are_over()
+        let reader = self.reader();
+        let back = self.sender.revoke(&mut self.stock, reader, |of| of == operation);
+        self.trust(back, true)
     }
 
     #[inline]
@@ -349,6 +364,7 @@ impl Drop for RingWire {
             self.ringer.ring();
         }
         // A span that the peer is reading stays the owner's to keep: `revoke` told it so.
-        let _ = self.sender.revoke(&mut self.stock, |_| true);
+        let reader = self.reader();
+        let _ = self.sender.revoke(&mut self.stock, reader, |_| true);
     }
 }
