@@ -17,6 +17,7 @@ from __future__ import annotations
 from . import _native, _state
 from .calls import _WIRES, wire_of
 from .communicator import Communicator
+from .errors import SettingError
 from .startup import check_agreement
 
 CHUNK = "HCOMM_TILE_BYTES"
@@ -28,7 +29,10 @@ def set_chunk_size(size: str | int | None) -> None:
 
     Raises `SettingError` for what is no size.
     """
-    set(CHUNK, None if size is None else str(size))
+    text = None if size is None else str(size)
+    if text is not None and not text.strip():
+        raise SettingError(f"{CHUNK} is '{text}'; expected a size such as 8MB, or None to let hcomm choose")
+    set(CHUNK, text)
 
 
 def chunk_size() -> int:

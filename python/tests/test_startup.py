@@ -79,3 +79,60 @@ def _late(place):
     time.sleep([0.4, 0, 0.8][place.rank])
     comm = place.init()
     same(comm.all_reduce(np.array([comm.rank])), np.array([3]))
+
+
+def test_what_is_no_number_is_told_of():
+    with pytest.raises(hcomm.errors.RefusedError, match="rank is '0' and world 2; expected two whole numbers"):
+        hcomm.init(rank="0", world=2, address="127.0.0.1:1")
+
+
+def test_variables_of_others_may_be_no_text():
+    values(processes(1, _odd_environment))
+
+
+def _odd_environment(_):
+    os.environb[b"SOMEBODYS"] = b"\xff"
+    os.environ["HCOMM_TRANSPORT"] = ""
+    with hcomm.init() as comm:
+        assert comm.world == 1 and comm.settings["HCOMM_TRANSPORT"] == "auto"
+
+
+def test_ranks_may_be_threads_and_nothing_waits_for_their_rendezvous():
+    values(processes(1, _threads, free_port()))
+
+
+def _threads(_, port):
+    import threading
+
+    made = {}
+
+    def rank(own):
+        made[own] = hcomm.init(rank=own, world=2, address=f"127.0.0.1:{port}")
+
+    first = threading.Thread(target=rank, args=[0])
+    first.start()
+    hcomm.enable_profiling()
+    second = threading.Thread(target=rank, args=[1])
+    second.start()
+    first.join(30), second.join(30)
+    assert sorted(made) == [0, 1] and {comm.rank for comm in made.values()} == {0, 1}
+
+
+def test_an_interrupted_init_frees_its_port():
+    values(processes(2, _again))
+
+
+def _again(place):
+    import signal
+    import time
+
+    if place.rank == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            hcomm.init(rank=0, world=3, address=place.address, token="an earlier try")
+        assert time.monotonic() - begun < 20
+    else:
+        time.sleep(1)
+    same(place.init().all_reduce(np.array([place.rank])), np.array([1]))
