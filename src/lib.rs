@@ -33,7 +33,7 @@ pub use hcomm_engine::{
 };
 #[doc(hidden)]
 pub use hcomm_engine::{file, say};
-pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared};
+pub use hcomm_ops::buffer::{Borrowed, DynBuffer, Landing, Narrowed, Shared, Takeoff, Widened};
 pub use hcomm_ops::{DType, Element, Factor, Rank, ReduceOp, ReduceOp as Op, StableBuffer};
 pub use hcomm_planner::request::Counts;
 pub use hcomm_planner::{Collective, Plan, PlanBuilder, Planner, Request, Topology, custom};

@@ -1,6 +1,6 @@
 //! [`Buffers`]: the ways in which a call's buffers are given: in place, apart, one of them, none, joined from several, or as lists.
 
-use hcomm_ops::buffer::{Claim, Landing};
+use hcomm_ops::buffer::{Claim, Landing, Takeoff};
 use hcomm_ops::{DType, Rank, RawSpan, StableBuffer};
 use hcomm_planner::Collective;
 
@@ -115,6 +115,12 @@ pub trait Buffers: Send {
         Vec::new()
     }
 
+    /// What is to be done before the bytes are read, when the operation begins; asked for once for every call.
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        None
+    }
+
     /// What is still to be done with the outputs once the operation has ended well; asked for once for every call.
     #[inline]
     fn landing(&mut self, binding: Binding) -> Option<Landing> {
@@ -186,6 +192,11 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
         landing_of(&mut self.0, binding)
     }
 
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        self.0.takeoff()
+    }
+
     fn into_returned(self) -> B {
         self.0
     }
@@ -221,6 +232,11 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Apart<I, O> {
         landing_of(&mut self.1, binding)
     }
 
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        one_after_the_other([self.0.takeoff(), self.1.takeoff()])
+    }
+
     fn into_returned(self) -> (I, O) {
         (self.0, self.1)
     }
@@ -241,6 +257,11 @@ impl<I: StableBuffer> Buffers for InputOnly<I> {
 
     fn claims(&self) -> Vec<Claim> {
         self.0.claim().into_iter().collect()
+    }
+
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        self.0.takeoff()
     }
 
     fn into_returned(self) -> I {
@@ -268,6 +289,11 @@ impl<O: StableBuffer> Buffers for OutputOnly<O> {
     #[inline]
     fn landing(&mut self, binding: Binding) -> Option<Landing> {
         landing_of(&mut self.0, binding)
+    }
+
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        self.0.takeoff()
     }
 
     fn into_returned(self) -> O {
@@ -314,6 +340,11 @@ impl<B: StableBuffer> Buffers for Joined<B> {
         landing_of_all(&mut self.0, binding)
     }
 
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        one_after_the_other(self.0.iter_mut().map(StableBuffer::takeoff))
+    }
+
     fn into_returned(self) -> Vec<B> {
         self.0
     }
@@ -342,6 +373,12 @@ impl<I: StableBuffer, O: StableBuffer> Buffers for Lists<I, O> {
 
     fn landing(&mut self, binding: Binding) -> Option<Landing> {
         landing_of_all(&mut self.1, binding)
+    }
+
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        let inputs = self.0.iter_mut().map(StableBuffer::takeoff);
+        one_after_the_other(inputs.chain(self.1.iter_mut().map(StableBuffer::takeoff)))
     }
 
     fn into_returned(self) -> (Vec<I>, Vec<O>) {
@@ -428,9 +465,18 @@ fn landing_of(output: &mut impl StableBuffer, binding: Binding) -> Option<Landin
 
 /// What is to be done with all of them.
 fn landing_of_all(outputs: &mut [impl StableBuffer], binding: Binding) -> Option<Landing> {
-    let all: Vec<Landing> = outputs.iter_mut().filter_map(|buffer| landing_of(buffer, binding)).collect();
-    if all.is_empty() {
-        return None;
-    }
-    Some(Box::new(move || all.into_iter().for_each(|landing| landing())))
+    one_after_the_other(outputs.iter_mut().map(|output| landing_of(output, binding)))
+}
+
+/// All that there is to do, in order.
+#[inline]
+fn one_after_the_other(
+    all: impl IntoIterator<Item = Option<Box<dyn FnOnce() + Send>>>,
+) -> Option<Box<dyn FnOnce() + Send>> {
+    all.into_iter().flatten().reduce(|first, second| {
+        Box::new(move || {
+            first();
+            second();
+        })
+    })
 }

@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use hcomm_ops::Rank;
-use hcomm_ops::buffer::Landing;
+use hcomm_ops::buffer::{Landing, Takeoff};
 use hcomm_transports::Ringer;
 
 use crate::contained::contained;
@@ -48,6 +48,8 @@ struct Ending {
 /// What else there is to do at the end.
 #[derive(Default)]
 struct Rest {
+    /// What is to be done with its inputs before it begins, and the rank that does it.
+    takeoff: Option<(Rank, Takeoff)>,
     /// What is still to be done with its outputs before it ends well, and the rank that does it.
     landing: Option<(Rank, Landing)>,
     /// What is to be entered when it ends.
@@ -84,6 +86,14 @@ impl Operation {
     /// The operation within a span of the user's trace.
     pub fn within(self, span: tracing::Span) -> Self {
         Operation { span: Some(span), ..self }
+    }
+
+    /// The operation with what is to be done with its inputs, on this rank, before it begins.
+    pub fn taking_off(self, rank: Rank, takeoff: Option<Takeoff>) -> Self {
+        if let Some(takeoff) = takeoff {
+            self.ending().rest().takeoff = Some((rank, takeoff));
+        }
+        self
     }
 
     /// The operation with what is to be done with its outputs, on this rank, before it ends well.
@@ -124,6 +134,12 @@ impl Operation {
             WELL => Some(Ok(())),
             _ => self.ending().outcome.clone(),
         }
+    }
+
+    /// Does what is to be done with its inputs, if that has not been done.
+    pub fn take_off(&self) -> Result<(), Failure> {
+        let takeoff = self.ending().rest.as_mut().and_then(|rest| rest.takeoff.take());
+        takeoff.map_or(Ok(()), |(rank, takeoff)| run_of_buffer(rank, takeoff, "the takeoff of a buffer"))
     }
 
     /// Does what is still to be done with its outputs, if that has not been done.
@@ -295,6 +311,9 @@ impl Ending {
 /// Does what a buffer still had to do.
 #[cold]
 fn land((rank, landing): (Rank, Landing)) -> Result<(), Failure> {
-    contained("the landing of a buffer", landing)
-        .map_err(|_| Failure::Aborted { rank, cause: "the landing of a buffer panicked".to_owned() })
+    run_of_buffer(rank, landing, "the landing of a buffer")
+}
+
+fn run_of_buffer(rank: Rank, run: impl FnOnce(), what: &'static str) -> Result<(), Failure> {
+    contained(what, run).map_err(|_| Failure::Aborted { rank, cause: format!("{what} panicked") })
 }

@@ -18,7 +18,7 @@ pub enum ReduceOp {
     /// Largest; a NaN from any rank gives NaN, +0 is above -0.
     Max,
     /// Sum divided by the number of ranks. Floats are scaled by 1/n as each contribution is read;
-    /// the wrapped integer sum is divided once at the end, toward zero.
+    /// the integer sum, which wraps, is divided once at the end, toward zero: [`Widened`](crate::buffer::Widened) makes room for it.
     Average,
     /// Bitwise and, integers and bool.
     BitAnd,

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from . import _native
@@ -27,6 +28,10 @@ default: Communicator | None = None
 
 is_profiling = False
 """Whether communicators keep times and sizes."""
+
+retire: Callable[[_native.Communicator], None] = lambda native: None
+"""Keeps what a communicator has counted, before it closes; `profiling` puts it here. An import by `leave` would fail where a program closes as
+the interpreter ends."""
 
 live: weakref.WeakSet[_native.Communicator] = weakref.WeakSet()
 """Every communicator of this process that has not been closed."""
@@ -60,11 +65,9 @@ def adopt(native: _native.Communicator) -> _native.Communicator:
 def leave(native: _native.Communicator) -> None:
     """Takes note that a communicator, of which this is a handle, is about to be closed."""
     global default
-    from . import profiling
-
     with lock:
         for own in [own for own in live if own.is_same(native)]:
-            profiling.retire(own)
+            retire(own)
             live.discard(own)
         if default is not None and default._native.is_same(native):
             default = None

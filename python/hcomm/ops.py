@@ -19,7 +19,7 @@ class ReduceOp(StrEnum):
     SUM = "sum"
     """Sum; wraps for integers, `or` for bool."""
     AVG = "average"
-    """Sum divided by the number of ranks."""
+    """Sum divided by the number of ranks; of integers toward zero, and in a type in which the sum of those of up to 32 bits does not wrap."""
     PRODUCT = "product"
     """Product; wraps for integers, `and` for bool."""
     MIN = "min"

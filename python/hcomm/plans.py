@@ -21,32 +21,36 @@ def plan(
     dtype: str = "f32",
     op: str = "sum",
     root: int = 0,
+    ranks: int | None = None,
     world: int | None = None,
     hosts: int = 1,
     algorithm: str | None = None,
 ) -> _native.Plan:
     """The plan of a call: the graph of chunks that are sent, received, reduced and copied, as it runs. Proved up to 64 ranks; nothing is sent.
 
-    The call has `count` elements per block, or a full buffer of `bytes` (such as `"1MB"`, which is the default). Without `world` it is that of the
-    default communicator, else of `world` ranks on `hosts` hosts. `algorithm` names one in place of the choice.
+    The call has `count` elements per block, or a full buffer of `bytes` (such as `"1MB"`, which is the default). Without `ranks` it is that of the
+    default communicator, else of so many ranks on `hosts` hosts; `world` is another name for `ranks`. `algorithm` names one in place of the choice.
 
     Raises `PlanError` where no algorithm supports the call, `RefusedError` where it makes no sense.
 
     >>> import hcomm
-    >>> plan = hcomm.plan("all_reduce", bytes="1MB", world=4)
+    >>> plan = hcomm.plan("all_reduce", bytes="1MB", ranks=4)
     >>> plan.world, plan.dot().startswith("digraph"), plan.svg().startswith("<svg")
     (4, True, True)
     """
     if count is not None and bytes is not None:
         raise RefusedError("a plan of count and bytes; give one of them")
-    for name, value in (("world", world), ("hosts", hosts), ("count", count), ("root", root)):
+    if ranks is not None and world is not None:
+        raise RefusedError("a plan of ranks and world, which are the same; give one of them")
+    world = ranks if ranks is not None else world
+    for name, value in (("ranks", world), ("hosts", hosts), ("count", count), ("root", root)):
         if value is not None and value < 0:
             raise RefusedError(f"a plan with {name} {value}; expected 0 or more")
-    ranks = world if world is not None else _state.communicator().world
-    elements = count if count is not None else _elements(collective, bytes if bytes is not None else "1MB", dtype, ranks)
+    members = world if world is not None else _state.communicator().world
+    elements = count if count is not None else _elements(collective, bytes if bytes is not None else "1MB", dtype, members)
     if world is None and algorithm is None:
         return _state.communicator()._native.plan(collective, elements, dtype, name_of(op), root)
-    return _native.plan((ranks, hosts), collective, elements, dtype, name_of(op), root, algorithm)
+    return _native.plan((members, hosts), collective, elements, dtype, name_of(op), root, algorithm)
 
 
 def _elements(collective: str, size: str | int, dtype: str, ranks: int) -> int:

@@ -21,6 +21,7 @@ from . import _native, _state
 _KEPT: dict[tuple[str, str, str], dict[str, Any]] = {}
 """What closed communicators have kept, by call, type and algorithm."""
 _KEPT_EXPOSED: dict[str, float] = {}
+_KEPT_OVERFLOWS: dict[str, int] = {}
 _KEPT_LINKS: list[tuple[float, bool]] = []
 
 
@@ -32,6 +33,7 @@ def enable_profiling(on: bool = True) -> None:
         if on:
             _KEPT.clear()
             _KEPT_EXPOSED.clear()
+            _KEPT_OVERFLOWS.clear()
             _KEPT_LINKS.clear()
         _state.is_profiling = on
         for native in list(_state.live):
@@ -48,6 +50,7 @@ def get_profile_stats() -> ProfileStats:
     - `exposed_time`: the seconds of these in which the program waited; what torch waits for inside its own futures (DDP) is not among them;
     - `bus_bandwidth`: bytes per second as nccl-tests counts them, and `link_share`, its share of `link_bandwidth`; `link_measured` says whether
       that was measured by `hcomm tune`, or is the usual figure;
+    - `overflows`: elements that became infinite in a narrower precision: what this rank gave, or what it got where nothing that it gave did;
     - `sizes`: calls by the least power of two below their bytes;
     - `kinds`: the same numbers of calls, bytes and bytes sent by type of elements and algorithm.
     """
@@ -57,9 +60,11 @@ def get_profile_stats() -> ProfileStats:
         for native in list(_state.live):
             _gather(native, rows, exposed, links)
     stats = ProfileStats()
+    overflows = _overflows()
     for name in dict.fromkeys(call for call, _, _ in rows):
         own = [row for (call, _, _), row in rows.items() if call == name]
         stats[name] = _summary(own, exposed.get(name, 0.0), min(links, default=(0.0, False)))
+        stats[name]["overflows"] = overflows.get(name, 0)
     return stats
 
 
@@ -75,6 +80,7 @@ class ProfileStats(dict[str, dict[str, Any]]):
         table = ["  ".join(_aligned(line, widths)) for line in lines]
         sizes = [f"{name}: {_sizes(row['sizes'])}" for name, row in self.items() if row["sizes"]]
         note = [] if all(row["link_measured"] for row in self.values()) else ["link: the usual figure; `hcomm tune` measures it"]
+        note += [f"{name}: {row['overflows']} elements became infinite" for name, row in self.items() if row["overflows"]]
         return "\n".join([*table, "calls by size:", *sizes, *note])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -85,7 +91,11 @@ def retire(native: _native.Communicator) -> None:
     """Keeps what a communicator has, before it closes."""
     if _state.is_profiling:
         _gather(native, _KEPT, _KEPT_EXPOSED, _KEPT_LINKS)
+        _add_counts(_KEPT_OVERFLOWS, native.overflows())
         del _KEPT_LINKS[1:]
+
+
+_state.retire = retire
 
 
 def _gather(
@@ -100,6 +110,20 @@ def _gather(
     for name, seconds in native.exposed().items():
         exposed[name] = exposed.get(name, 0.0) + seconds
     links.append(native.link())
+
+
+def _overflows() -> dict[str, int]:
+    """By call, of all communicators."""
+    counts = dict(_KEPT_OVERFLOWS)
+    with _state.lock:
+        for native in list(_state.live):
+            _add_counts(counts, native.overflows())
+    return counts
+
+
+def _add_counts(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
 
 
 _SUMS = ("calls", "failures", "bytes", "sent_bytes", "total_ns")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hcomm::ops::RawSpan;
-use hcomm::ops::buffer::{Claim, Landing, Narrowed};
+use hcomm::ops::buffer::{Claim, Landing, Narrowed, Takeoff, Widened};
 use hcomm::{
     Apart, Binding, Buffers, Collective, DType, InPlace, InputOnly, Joined, Lists, Nothing, OutputOnly, Rank,
     Refused, Spans, StableBuffer,
@@ -12,32 +12,25 @@ use pyo3::prelude::*;
 
 use crate::lent::Lent;
 use crate::scratch::Scratch;
+use crate::statistics::Overflows;
 
-/// A buffer of a call: an array's memory, or that memory in fewer bits.
+/// A buffer of a call: an array's memory, or that memory in fewer or more bits.
 pub enum Side {
     /// As it is.
     Direct(Lent),
     /// In the precision of the wire.
     Narrowed(Narrowed<Lent>),
+    /// With room for the sum.
+    Widened(Widened<Lent>),
 }
 
-impl Side {
-    /// A buffer that crosses the wires as `wire`, where that narrows its type.
-    pub fn new(lent: Lent, wire: Option<DType>) -> Side {
-        let Some(wire) = wire.filter(|_| lent.dtype() == DType::F32) else { return Side::Direct(lent) };
-        match Narrowed::new(lent, wire) {
-            Ok(narrowed) => Side::Narrowed(narrowed),
-            Err(lent) => Side::Direct(lent),
-        }
-    }
-}
-
-// SAFETY: both kinds are stable buffers.
+// SAFETY: all kinds are stable buffers.
 unsafe impl StableBuffer for Side {
     fn dtype(&self) -> DType {
         match self {
             Side::Direct(lent) => lent.dtype(),
             Side::Narrowed(narrowed) => narrowed.dtype(),
+            Side::Widened(widened) => widened.dtype(),
         }
     }
 
@@ -45,6 +38,15 @@ unsafe impl StableBuffer for Side {
         match self {
             Side::Direct(lent) => lent.span(),
             Side::Narrowed(narrowed) => narrowed.span(),
+            Side::Widened(widened) => widened.span(),
+        }
+    }
+
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        match self {
+            Side::Direct(lent) => lent.takeoff(),
+            Side::Narrowed(narrowed) => narrowed.takeoff(),
+            Side::Widened(widened) => widened.takeoff(),
         }
     }
 
@@ -52,6 +54,7 @@ unsafe impl StableBuffer for Side {
         match self {
             Side::Direct(lent) => lent.landing(),
             Side::Narrowed(narrowed) => narrowed.landing(),
+            Side::Widened(widened) => widened.landing(),
         }
     }
 }
@@ -80,6 +83,10 @@ pub struct Binder<'a> {
     pub collective: Collective,
     /// What 32-bit floats cross the wires as.
     pub wire: Option<DType>,
+    /// Whether it averages.
+    pub averages: bool,
+    /// Where elements that are too large for the wire are counted.
+    pub overflows: &'a Overflows,
     /// This rank.
     pub rank: Rank,
     /// Ranks there are.
@@ -140,7 +147,14 @@ impl Binder<'_> {
     }
 
     fn side(&self, lent: Lent) -> Side {
-        Side::new(lent, self.wire)
+        let sided = match self.wire.filter(|_| lent.dtype() == DType::F32) {
+            Some(wire) => Narrowed::new(lent, wire).map(|narrowed| {
+                Side::Narrowed(narrowed.counted_by(self.overflows.counter(self.collective.name())))
+            }),
+            None if self.averages => Widened::new(lent).map(Side::Widened),
+            None => Err(lent),
+        };
+        sided.unwrap_or_else(Side::Direct)
     }
 
     fn sides(&self, list: Vec<Lent>) -> Vec<Side> {
@@ -192,6 +206,10 @@ impl Buffers for Given {
 
     fn claims(&self) -> Vec<Claim> {
         whichever!(self, buffers => buffers.claims())
+    }
+
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        whichever!(self, buffers => buffers.takeoff())
     }
 
     fn landing(&mut self, binding: Binding) -> Option<Landing> {

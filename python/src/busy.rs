@@ -1,18 +1,18 @@
 //! Memory that operations in flight use. A later call on the same array comes after the earlier one, as its user means it, where either
 //! writes: without that both would read what was there before.
 
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use hcomm::{Predecessor, Ticket};
 use pyo3::prelude::*;
 
-use crate::array::Array;
+use crate::array::{Array, Layout};
 
-/// Bytes that a call touches, at least.
+/// Bytes that a call touches: those of an array's elements, and not what lies between them.
 #[derive(Clone, Debug)]
 pub struct Touched {
-    addresses: Range<usize>,
+    start: usize,
+    layout: Layout,
     is_written: bool,
 }
 
@@ -26,13 +26,12 @@ static BUSY: Mutex<Vec<Busy>> = Mutex::new(Vec::new());
 impl Touched {
     /// Those of an array; nothing where it has no elements.
     pub fn by(array: &Array, is_written: bool) -> Option<Touched> {
-        let addresses = array.layout.addresses(array.start as usize)?;
-        Some(Touched { addresses, is_written })
+        let start = array.start as usize;
+        (array.layout.count > 0).then(|| Touched { start, layout: array.layout.clone(), is_written })
     }
 
     fn clashes(&self, other: &Touched) -> bool {
-        let (a, b) = (&self.addresses, &other.addresses);
-        (self.is_written || other.is_written) && a.start < b.end && b.start < a.end
+        (self.is_written || other.is_written) && self.layout.overlaps(self.start, &other.layout, other.start)
     }
 }
 

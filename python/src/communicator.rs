@@ -17,7 +17,7 @@ use crate::lent::Use;
 use crate::lifetime::Here;
 use crate::options::Options;
 use crate::plan::{self, Plan};
-use crate::request::{Asked, Ready, message};
+use crate::request::{Asked, Message, Ready, message};
 use crate::shared::{Quietly, Shared};
 use crate::statistics;
 use crate::waiting::{run_aside, run_aside_until};
@@ -57,7 +57,12 @@ impl Communicator {
     ) -> PyResult<Work> {
         let communicator: &hcomm::Communicator = self.handle.get()?;
         let ready = Options::read(options).and_then(|mut options| {
-            let ready = asked.bind(py, communicator, &mut options, self.shared.scratch()?)?;
+            let ready = asked.bind(
+                py,
+                communicator,
+                &mut options,
+                (self.shared.scratch()?, &self.shared.overflows),
+            )?;
             let handle = options.handle(communicator, &ready.after);
             Ok((ready, handle))
         });
@@ -213,8 +218,9 @@ impl Communicator {
     ) -> PyResult<Work> {
         let (py, communicator): (_, &hcomm::Communicator) = (buffer.py(), self.handle.get()?);
         let (to, tag) = (rank_of(py, to, communicator.world())?, tag_of(py, tag)?);
-        let handle = Options::read(options)?.handle(communicator, &[]);
-        let (given, touched) = message(buffer, Use::Input, self.shared.scratch()?)?;
+        let options = Options::read(options)?;
+        let Message { given, touched, after } = message(buffer, Use::Input, self.shared.scratch()?)?;
+        let handle = options.handle(communicator, &after);
         let operation = handle.as_ref().unwrap_or(communicator).send_call(given, to, tag);
         busy::note(py, touched, &operation);
         Ok(self.work(operation, "send"))
@@ -232,8 +238,9 @@ impl Communicator {
         let (py, communicator): (_, &hcomm::Communicator) = (buffer.py(), self.handle.get()?);
         let source = source.map(|rank| rank_of(py, rank, communicator.world())).transpose()?;
         let tag = tag_of(py, tag)?;
-        let handle = Options::read(options)?.handle(communicator, &[]);
-        let (given, touched) = message(buffer, Use::Output, self.shared.scratch()?)?;
+        let options = Options::read(options)?;
+        let Message { given, touched, after } = message(buffer, Use::Output, self.shared.scratch()?)?;
+        let handle = options.handle(communicator, &after);
         let operation = handle.as_ref().unwrap_or(communicator).recv_call(given, source, tag);
         busy::note(py, touched, &operation);
         Ok(self.work(operation, "recv"))
@@ -288,6 +295,7 @@ impl Communicator {
         py.detach(|| communicator.record_statistics(on));
         if on {
             self.shared.exposed.clear();
+            self.shared.overflows.clear();
         }
         self.shared.is_recording.store(on, Ordering::Relaxed);
         Ok(())
@@ -305,6 +313,15 @@ impl Communicator {
         let shown = PyDict::new(py);
         for (name, time) in self.shared.exposed.times() {
             shown.set_item(name, time.as_secs_f64())?;
+        }
+        Ok(shown.unbind())
+    }
+
+    /// Elements that became infinite since statistics were kept, as they crossed the wires in a narrower type, by the name of the call.
+    fn overflows(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let shown = PyDict::new(py);
+        for (name, count) in self.shared.overflows.counts() {
+            shown.set_item(name, count)?;
         }
         Ok(shown.unbind())
     }

@@ -83,12 +83,6 @@ pub fn overlap() -> PyErr {
     Python::attach(|py| raise(py, "OverlapError", text, |_| Ok(())))
 }
 
-/// A message from or into memory that an operation uses.
-pub fn busy(py: Python<'_>) -> PyErr {
-    let text = "an operation in flight uses the same array; wait for it before a message is sent from it or received into it";
-    raise(py, "BufferBusyError", text, |_| Ok(()))
-}
-
 /// No memory for a copy.
 pub fn memory(py: Python<'_>, bytes: usize) -> PyErr {
     let text =

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use hcomm::ops::RawSpan;
-use hcomm::ops::buffer::Landing;
+use hcomm::ops::buffer::{Landing, Takeoff};
 use hcomm::{DType, StableBuffer};
 use pyo3::prelude::*;
 
@@ -37,8 +37,9 @@ pub struct Lent {
 struct Staging {
     /// What `span` names.
     _packed: Piece,
-    /// Where the elements go back to, in order, where the call writes them.
-    back: Vec<(Layout, Address)>,
+    /// Where the elements lie, in order.
+    parts: Arc<Vec<(Layout, Address)>>,
+    to: Use,
 }
 
 /// Where an array's elements begin.
@@ -98,23 +99,21 @@ impl Lent {
     fn staged(arrays: Vec<Array>, dtype: DType, to: Use, scratch: &Arc<Scratch>) -> PyResult<Lent> {
         let bytes = arrays.iter().map(|array| array.layout.bytes()).fold(0, usize::saturating_add);
         let packed = piece(scratch, bytes)?;
-        let span = packed.span();
-        let (mut back, mut _keep, mut at) = (Vec::new(), Vec::new(), 0);
+        let (mut parts, mut _keep) = (Vec::with_capacity(arrays.len()), Vec::with_capacity(arrays.len()));
         for Array { start, layout, keep, .. } in arrays {
-            if to != Use::Overwritten {
-                // SAFETY: the exporter vouches for the elements; the part has as many bytes.
-                unsafe { layout.pack(start, span.slice(at, layout.bytes())) };
-            }
-            at += layout.bytes();
-            if to != Use::Input {
-                back.push((layout, Address(start)));
-            }
+            parts.push((layout, Address(start)));
             _keep.push(keep);
         }
-        Ok(Lent { span, dtype, staging: Some(Staging { _packed: packed, back }), _keep })
+        let span = packed.span();
+        Ok(Lent {
+            span,
+            dtype,
+            staging: Some(Staging { _packed: packed, parts: Arc::new(parts), to }),
+            _keep,
+        })
     }
 
-    /// As an input whose elements are read now.
+    /// As an input that is copied before the operation begins.
     ///
     /// # Errors
     /// Where there is no memory for the copy.
@@ -123,9 +122,10 @@ impl Lent {
             return Ok(self);
         }
         let packed = piece(scratch, self.span.len())?;
+        let part = (Layout::contiguous(self.span.len(), 1), Address(self.span.as_ptr()));
         let span = packed.span();
-        span.copy_from(self.span);
-        Ok(Lent { span, staging: Some(Staging { _packed: packed, back: Vec::new() }), ..self })
+        let staging = Staging { _packed: packed, parts: Arc::new(vec![part]), to: Use::Input };
+        Ok(Lent { span, staging: Some(staging), ..self })
     }
 
     /// Whether an array lies behind it.
@@ -175,22 +175,31 @@ unsafe impl StableBuffer for Lent {
         self.span
     }
 
-    fn landing(&mut self) -> Option<Landing> {
-        let back = std::mem::take(&mut self.staging.as_mut()?.back);
-        let span = self.span;
-        if back.is_empty() {
-            return None;
-        }
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        let staging = self.staging.as_ref().filter(|staging| staging.to != Use::Overwritten)?;
+        let (parts, span) = (staging.parts.clone(), self.span);
         Some(Box::new(move || {
-            let mut at = 0;
-            for (layout, Address(start)) in back {
-                let part = span.slice(at, layout.bytes());
-                at += layout.bytes();
-                // SAFETY: the operation still owns this buffer, hence the staging and the arrays; their elements were found writable and
-                // apart.
-                unsafe { layout.unpack(part, start) };
-            }
+            // SAFETY: the operation owns this buffer, hence the staging and the arrays, whose exporters vouch for the elements.
+            each_part(&parts, span, |layout, start, part| unsafe { layout.pack(start, part) });
         }))
+    }
+
+    fn landing(&mut self) -> Option<Landing> {
+        let staging = self.staging.as_ref().filter(|staging| staging.to != Use::Input)?;
+        let (parts, span) = (staging.parts.clone(), self.span);
+        Some(Box::new(move || {
+            // SAFETY: as above; the elements were found writable and apart.
+            each_part(&parts, span, |layout, start, part| unsafe { layout.unpack(part, start) });
+        }))
+    }
+}
+
+/// Calls `copy` with each array's layout, its start, and its part of the packed elements.
+fn each_part(parts: &[(Layout, Address)], packed: RawSpan, copy: impl Fn(&Layout, *mut u8, RawSpan)) {
+    let mut at = 0;
+    for (layout, Address(start)) in parts {
+        copy(layout, *start, packed.slice(at, layout.bytes()));
+        at += layout.bytes();
     }
 }
 
@@ -220,18 +229,18 @@ fn check(arrays: &[Array], dtype: DType, to: Use) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether two arrays whose elements lie side by side have some in common, or two of any kind begin at the same element.
+/// Whether a byte is in two of them.
 fn do_any_overlap(arrays: &[Array]) -> bool {
-    let addresses = |array: &Array| {
-        let all = array.layout.addresses(array.start as usize)?;
-        let is_whole = array.layout.is_contiguous();
-        Some(if is_whole {
-            all
-        } else {
-            array.start as usize..array.start as usize + array.layout.item_bytes
-        })
-    };
-    let mut sorted: Vec<_> = arrays.iter().filter_map(addresses).collect();
-    sorted.sort_by_key(|range| range.start);
-    sorted.windows(2).any(|pair| pair[0].end > pair[1].start)
+    let mut sorted: Vec<_> = arrays
+        .iter()
+        .filter_map(|array| Some((array.layout.addresses(array.start as usize)?, array)))
+        .collect();
+    sorted.sort_by_key(|(range, _)| range.start);
+    sorted.iter().enumerate().any(|(at, (range, array))| {
+        let others = sorted[at + 1..].iter().take_while(|(other, _)| other.start < range.end);
+        let mut overlaps = others.map(|(_, other)| {
+            array.layout.overlaps(array.start as usize, &other.layout, other.start as usize)
+        });
+        overlaps.any(|overlaps| overlaps)
+    })
 }

@@ -1,9 +1,8 @@
 //! What a collective call or a message was given in Python, read: which call it is, its buffers, and what it comes after.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use hcomm::{Ask, Collective, Communicator, InputOnly, OutputOnly, Ticket};
+use hcomm::{Ask, Collective, Communicator, InputOnly, OutputOnly, ReduceOp, Ticket};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -14,7 +13,7 @@ use crate::errors;
 use crate::lent::{Lent, Use};
 use crate::options::Options;
 use crate::scratch::Scratch;
-use crate::waiting::wait_in_slices;
+use crate::statistics::Overflows;
 use crate::words::{parsed, rank_of};
 
 /// A collective call as Python gives it.
@@ -53,14 +52,13 @@ impl Asked<'_, '_> {
     /// Which call it is, its buffers, and what it comes after.
     ///
     /// # Errors
-    /// Where a name is unknown, or an object has no memory that the call can use; and what a signal handler raised, where it had to wait for
-    /// an operation that uses the same memory.
+    /// Where a name is unknown, or an object has no memory that the call can use.
     pub fn bind(
         &self,
         py: Python<'_>,
         communicator: &Communicator,
         options: &mut Options,
-        scratch: &Arc<Scratch>,
+        (scratch, overflows): (&Arc<Scratch>, &Overflows),
     ) -> PyResult<Ready> {
         let collective: Collective = parsed(self.collective)?;
         let root = rank_of(py, self.root, communicator.world())?;
@@ -73,14 +71,16 @@ impl Asked<'_, '_> {
             None => ask,
         };
         let touched = touched(input.iter().chain(&output));
-        let mut after = busy::before(py, &touched);
-        let is_read_now = wire.is_some() || input.iter().chain(&output).any(Part::is_copied);
-        if is_read_now && !after.is_empty() {
-            wait_for(py, &after)?;
-            after.clear();
-        }
-        let binder =
-            Binder { collective, wire, rank: communicator.rank(), world: communicator.world(), scratch };
+        let after = busy::before(py, &touched);
+        let binder = Binder {
+            collective,
+            wire,
+            averages: collective.reduces() && parsed::<ReduceOp>(self.op)? == ReduceOp::Average,
+            overflows,
+            rank: communicator.rank(),
+            world: communicator.world(),
+            scratch,
+        };
         let in_place = self.is_in_place();
         let [input, output] = [input, output].map(|part| part.map(|part| part.lent(scratch)).transpose());
         let given = match (input?, output?) {
@@ -98,6 +98,9 @@ impl Asked<'_, '_> {
         communicator: &Communicator,
         options: &Options,
     ) -> PyResult<[Option<Part>; 2]> {
+        if self.input.is_none() && self.output.is_none() && collective != Collective::Barrier {
+            return Err(errors::array(&format!("{collective} of None; expected an array")));
+        }
         let world = communicator.world();
         let in_place = self.is_in_place();
         // What the root broadcasts may be read-only.
@@ -133,11 +136,6 @@ impl Asked<'_, '_> {
 impl Part {
     fn lent(self, scratch: &Arc<Scratch>) -> PyResult<Vec<Lent>> {
         Lent::list(self.arrays, self.to, scratch)
-    }
-
-    /// Whether its elements are copied when the call is made.
-    fn is_copied(&self) -> bool {
-        self.arrays.iter().any(|array| !array.layout.is_contiguous())
     }
 }
 
@@ -199,39 +197,30 @@ fn touched<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<Touched> {
     parts.flat_map(of).collect()
 }
 
-/// Waits until operations have ended that are driven elsewhere.
-fn wait_for(py: Python<'_>, operations: &[Ticket]) -> PyResult<()> {
-    let are_done = || operations.iter().all(Ticket::is_done);
-    wait_in_slices(py, None, |limit| {
-        let until = Instant::now() + limit;
-        while !are_done() && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        are_done()
-    })?;
-    Ok(())
+/// The buffers of a message.
+pub struct Message {
+    /// The one that it has.
+    pub given: Given,
+    /// The memory that it uses.
+    pub touched: Vec<Touched>,
+    /// Operations on the same memory that it comes after.
+    pub after: Vec<Ticket>,
 }
 
-/// The buffers of a message, and the memory that they use, which nothing else may use in a way that matters.
+/// The buffers of a message that does this with an object.
 ///
 /// # Errors
-/// As [`Asked::bind`]; `BufferBusyError` where an operation in flight uses the memory.
-pub fn message(
-    object: &Bound<'_, PyAny>,
-    to: Use,
-    scratch: &Arc<Scratch>,
-) -> PyResult<(Given, Vec<Touched>)> {
+/// As [`Asked::bind`].
+pub fn message(object: &Bound<'_, PyAny>, to: Use, scratch: &Arc<Scratch>) -> PyResult<Message> {
     let part = part(object, to)?;
     let touched = touched([&part].into_iter());
-    if !busy::before(object.py(), &touched).is_empty() {
-        return Err(errors::busy(object.py()));
-    }
-    let side = Side::new(Lent::whole(part.arrays, part.to, scratch)?, None);
+    let after = busy::before(object.py(), &touched);
+    let side = Side::Direct(Lent::whole(part.arrays, part.to, scratch)?);
     let given = match to {
         Use::Input => Given::Input(InputOnly(side)),
         Use::Output | Use::Overwritten => Given::Output(OutputOnly(side)),
     };
-    Ok((given, touched))
+    Ok(Message { given, touched, after })
 }
 
 /// An array, or a list of them.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::lifetime::Here;
 use crate::scratch::Scratch;
-use crate::statistics::Exposed;
+use crate::statistics::{Exposed, Overflows};
 
 /// What all handles on a communicator share, and the works of its calls.
 pub struct Shared {
@@ -20,6 +20,8 @@ pub struct Shared {
     pub is_recording: AtomicBool,
     /// Time spent waiting.
     pub exposed: Exposed,
+    /// Elements that became infinite.
+    pub overflows: Overflows,
     /// Waits in a row that a signal ended.
     interruptions: AtomicU32,
     /// Memory for copies.
@@ -33,6 +35,7 @@ impl Shared {
             communicator: Quietly::new(communicator.clone()),
             is_recording: AtomicBool::new(false),
             exposed: Exposed::default(),
+            overflows: Overflows::default(),
             interruptions: AtomicU32::new(0),
             scratch: Here::new(Arc::default()),
         }

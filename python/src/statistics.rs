@@ -1,9 +1,12 @@
 //! Statistics for Python: what the engine has kept, and the time that the program has spent waiting.
 
-use std::sync::{Mutex, PoisonError};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hcomm::statistics::{CallStatistics, Statistics};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,6 +32,64 @@ impl Exposed {
     /// By name.
     pub fn times(&self) -> Vec<(&'static str, Duration)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Elements that became infinite as they crossed the wires in a narrower type, by the name of the call. Locked with the interpreter's lock only.
+#[derive(Default)]
+pub struct Overflows {
+    counts: Mutex<Vec<(&'static str, Arc<AtomicU64>)>>,
+    is_used: AtomicBool,
+}
+
+/// Whether the program has been warned.
+static HAS_WARNED: AtomicBool = AtomicBool::new(false);
+
+impl Overflows {
+    /// Where a call of this name counts.
+    pub fn counter(&self, name: &'static str) -> Arc<AtomicU64> {
+        self.is_used.store(true, Ordering::Relaxed);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = counts.iter().find(|(known, _)| *known == name) {
+            return count.clone();
+        }
+        let count = Arc::<AtomicU64>::default();
+        counts.push((name, count.clone()));
+        count
+    }
+
+    /// By name.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(name, count)| (*name, count.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Begins anew.
+    pub fn clear(&self) {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().for_each(|(_, count)| count.store(0, Ordering::Relaxed));
+    }
+
+    /// Warns the program, once, of what has been counted.
+    ///
+    /// # Errors
+    /// The warning itself, where the program makes errors of warnings.
+    pub fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.is_used.load(Ordering::Relaxed) || HAS_WARNED.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some((name, count)) = self.counts().into_iter().find(|(_, count)| *count > 0) else {
+            return Ok(());
+        };
+        if HAS_WARNED.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let text = format!(
+            "{count} elements of {name} became infinite: they, or their reduction, are too large for the precision that was set, in which they cross the \
+             wires; bf16 has the range of float32. get_profile_stats() counts them as 'overflows'; this is said once"
+        );
+        let text = CString::new(text).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
     }
 }
 

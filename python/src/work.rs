@@ -38,7 +38,10 @@ impl Work {
             self.shared.expose(self.collective, began.elapsed());
         }
         match &ended {
-            Ok(true) => self.shared.note_end(),
+            Ok(true) => {
+                self.shared.note_end();
+                self.shared.overflows.warn(py)?;
+            }
             Ok(false) => {}
             Err(_) => self.shared.note_interruption(),
         }

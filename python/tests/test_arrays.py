@@ -176,6 +176,91 @@ def _overlapping_list(comm):
     same(comm.all_reduce(memory), total(2, 9))
 
 
+def test_strided_arrays_overlap_where_they_share_a_byte():
+    ranks(1, _sharing)
+
+
+def _sharing(comm):
+    """Pairs of views of one block of memory; what NumPy finds by its own search is what is refused."""
+    random = np.random.default_rng(5)
+    seen = {True: 0, False: 0}
+    for _ in range(3000):
+        dtype = np.dtype(random.choice(["u1", "i2", "f4", "c16"]))
+        memory = np.zeros(4096, "u1")
+        pair = [view(random, memory, dtype) for _ in range(2)]
+        shared = np.shares_memory(*pair)
+        seen[shared] += 1
+        try:
+            comm.all_reduce(pair)
+            assert not shared, described(pair)
+        except hcomm.errors.OverlapError:
+            assert shared, described(pair)
+    assert min(seen.values()) > 300, seen
+
+
+def view(random, memory, dtype):
+    """A view of the memory: a matrix, some of its rows and columns, a transposition or a reversal of them."""
+    columns = int(random.integers(2, 12))
+    start = int(random.integers(0, 3)) * dtype.itemsize + int(random.choice([0, 0, 0, 1]))
+    rows = min(12, (memory.size - start) // dtype.itemsize // columns)
+    matrix = memory[start : start + rows * columns * dtype.itemsize].view(dtype).reshape(rows, columns)
+    first, step = random.integers(0, 3, 2)
+    row, skip = random.integers(0, 3, 2)
+    cut = matrix[row % rows :: skip + 1, first % columns :: step + 1]
+    cut = cut[:, : int(random.integers(1, cut.shape[1] + 1))]
+    if random.integers(0, 2):
+        cut = cut[::-1]
+    return cut.T if random.integers(0, 2) else cut
+
+
+def described(pair):
+    return [(one.dtype, one.shape, one.strides, one.__array_interface__["data"][0]) for one in pair]
+
+
+def test_columns_in_flight_at_once():
+    ranks(2, _columns)
+
+
+def _columns(comm):
+    matrix, peer = np.zeros((500, 4)), 1 - comm.rank
+    other = comm.duplicate()
+    # As in a halo exchange: the edges are received and sent while the inner columns are reduced, in either order.
+    works = [comm.recv_async(matrix[:, 0], peer, tag=1), other.recv_async(matrix[:, 3], peer, tag=2)]
+    calls = [(comm, matrix[:, 1]), (other, matrix[:, 2])]
+    for each, column in calls if comm.rank == 0 else calls[::-1]:
+        column[...] = comm.rank + 1
+        works.append(each.all_reduce_async(column))
+    for each, tag in ((other, 2), (comm, 1)):
+        each.send(np.full(500, comm.rank + 10.0 * tag), peer, tag=tag)
+    for work in works:
+        work.wait()
+    assert (matrix == [peer + 10, 3, 3, peer + 20]).all(), matrix[:3]
+
+
+def test_calls_on_an_array_in_use_return_at_once():
+    ranks(2, _in_use)
+
+
+def _in_use(comm):
+    memory, other = np.zeros((300, 2), "f4"), comm.duplicate()
+    strided, peer = memory[:, 1], 1 - comm.rank
+    if comm.rank == 0:
+        works = [comm.recv_async(strided, peer, tag=tag) for tag in (1, 1, 2)]
+        works.append(comm.send_async(strided, peer, tag=3))
+        works.append(comm.all_reduce_async(strided, precision="bf16"))
+    other.barrier()
+    if comm.rank == 1:
+        for value, tag in ((5, 1), (6, 1), (7, 2)):
+            comm.send(np.full(300, value, "f4"), peer, tag=tag)
+        comm.recv(found := np.zeros(300, "f4"), peer, tag=3)
+        assert (found == 7).all()
+        same(comm.all_reduce(np.ones(300, "f4"), precision="bf16"), np.full(300, 8, "f4"))
+        return
+    for work in works:
+        work.wait()
+    assert (memory == [0, 8]).all()
+
+
 def test_neighbours_in_memory_count_as_one():
     ranks(2, _neighbours)
 
@@ -184,6 +269,25 @@ def _neighbours(comm):
     memory = numbers(comm.rank, 20, "f4")
     comm.all_reduce([memory[:8], memory[8:9], memory[9:20]])
     same(memory, total(2, 20, "f4"))
+
+
+def test_messages_of_lists():
+    ranks(2, _messages_of_lists)
+
+
+def _messages_of_lists(comm):
+    lengths = (300, 1, 7)
+    if comm.rank == 0:
+        comm.send([numbers(at, length) for at, length in enumerate(lengths)], 1)
+        comm.send([numbers(5, 12).reshape(3, 4).T, numbers(6, 3)], 1)
+    else:
+        found = [poisoned(length, "f4") for length in lengths]
+        assert comm.recv(found, 0) == (0, 308)
+        check_blocks(found, [numbers(at, length) for at, length in enumerate(lengths)])
+        turned, rest = poisoned((4, 3), "f4"), poisoned(6, "f4")
+        comm.recv([turned, rest[::2]], 0)
+        same(turned, numbers(5, 12).reshape(3, 4).T.copy())
+        same(rest[::2].copy(), numbers(6, 3))
 
 
 def test_blocks_that_lie_apart():
@@ -305,6 +409,27 @@ def _dlpack(comm):
     listed = [OnlyDLPack(numbers(comm.rank, 5)), OnlyDLPack(numbers(comm.rank, 6))]
     comm.all_reduce(listed)
     same(listed[1].array, total(2, 6))
+
+
+class OfDates(np.ndarray):
+    """Its buffer has no format for its elements, but it speaks DLPack, as arrays of JAX do whose elements are bfloat16."""
+
+    def __dlpack_device__(self):
+        return self.shown.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.shown.__dlpack__(**options)
+
+
+def test_where_one_way_fails_the_next_is_taken():
+    ranks(2, _next_way)
+
+
+def _next_way(comm):
+    given = np.zeros(5, "M8[s]").view(OfDates)
+    given.shown = numbers(comm.rank, 5)
+    comm.all_reduce(given)
+    same(given.shown, total(2, 5))
 
 
 class OnAnotherDevice(OnlyDLPack):

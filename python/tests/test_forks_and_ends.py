@@ -159,3 +159,45 @@ def test_an_uncaught_exception_ends_both():
     assert ends[1][0] == 3
     assert ends[0][0] == 1 and "PeerLeftError" in ends[0][1], ends
     assert seconds < 25
+
+
+def test_a_forked_child_may_have_a_communicator_of_its_own():
+    assert ranks(2, _explicit_in_child) == [0, 0]
+
+
+def _explicit_in_child(comm):
+    address = f"127.0.0.1:{free_port()}"
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            own = hcomm.init(rank=0, world=1, address=address)
+            same(hcomm.all_reduce(numbers(0, 5)), numbers(0, 5))
+            assert hcomm.init() is own and hcomm.world() == 1
+            own.close()
+            code = 0
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    same(comm.all_reduce(numbers(comm.rank, 100)), total(2, 100))
+    return code
+
+
+CLOSES_AT_THE_END = """
+import builtins, hcomm, numpy
+
+class Holder:
+    comm = hcomm.init()
+    numpy_sum = comm.all_reduce(numpy.ones(3))
+
+    def __del__(self):
+        self.comm.close()
+        print("closed")
+
+builtins.holder = Holder()
+"""
+
+
+def test_a_communicator_may_be_closed_as_the_interpreter_ends():
+    ended = subprocess.run([sys.executable, "-c", CLOSES_AT_THE_END], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n", "")

@@ -35,13 +35,26 @@ def _several(comm):
     assert (overlapping == [2, 2, 4, 4, 2, 2]).all(), overlapping
     if comm.rank == 0:
         buffer = np.zeros(3)
-        work = comm.recv_async(buffer, 1)
-        told(errors.BufferBusyError, "wait for it", comm.send, buffer, 1)
+        work, back = comm.recv_async(buffer, 1), comm.send_async(buffer, 1)
         comm.barrier()
         assert work.wait() == (1, 3) and (buffer == 7).all()
+        back.wait()
     else:
         comm.barrier()
         comm.send(np.full(3, 7.0), 0)
+        comm.recv(received := np.zeros(3), 0)
+        assert (received == 7).all()
+
+
+def test_nothing_in_place_of_an_array():
+    ranks(2, _nothing)
+
+
+def _nothing(comm):
+    for call in (comm.all_reduce, comm.broadcast, comm.reduce, comm.all_gather_in_place, comm.reduce_scatter_in_place, comm.all_to_all_in_place):
+        told(errors.ArrayError, "None; expected an array", call, None)
+    told(errors.ArrayError, "None", comm.all_reduce_async, None)
+    assert (comm.all_reduce(np.ones(3)) == 2).all()
 
 
 def test_lists_of_blocks():
@@ -55,7 +68,7 @@ def _blocks(comm):
     told(errors.RefusedError, "array 1 of the input", comm.all_to_all, [pair, np.zeros(1)], [np.zeros(2), np.zeros(2)])
     twice = np.zeros(2)
     told(errors.OverlapError, "share memory", comm.all_gather, pair, [twice, twice])
-    told(errors.OverlapError, "overlap", comm.all_reduce, [pair, pair])
+    told(errors.OverlapError, "share memory", comm.all_reduce, [pair, pair])
     # Columns of an array are apart, though they lie between each other.
     table = np.zeros((2, 2))
     comm.all_gather(pair, [table[:, 0], table[:, 1]])

@@ -65,8 +65,9 @@ def test_refusals(options, kind, words):
     ("options", "words"),
     [
         ({"count": -1}, "count -1"),
-        ({"count": 1, "world": -2}, "world -2"),
+        ({"count": 1, "world": -2}, "ranks -2"),
         ({"count": 1, "bytes": "1MB"}, "count and bytes"),
+        ({"count": 1, "ranks": 2, "world": 2}, "ranks and world"),
         ({"count": 4, "world": 10**9}, "at most 1024"),
         ({"count": 4, "world": 2**62}, "at most 1024"),
     ],

@@ -92,3 +92,38 @@ def _in_background(comm):
     comm.reduce_into_async(own, output, "min", 1, **rest).wait()
     if comm.rank == 1:
         same(output, least)
+
+
+def test_averages_of_integers_do_not_wrap():
+    ranks(3, _averages)
+
+
+def _averages(comm):
+    for dtype in ("i1", "u1", "i2", "u2", "i4", "u4"):
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        given = np.array([least, most, most - comm.rank, comm.rank], dtype)
+        same(comm.all_reduce(given.copy(), "avg"), np.array([least, most, most - 1, 1], dtype))
+        apart = np.zeros(8, dtype)[::2]
+        comm.all_reduce_into(given, apart, "avg")
+        same(apart.copy(), np.array([least, most, most - 1, 1], dtype))
+        blocks = [np.full(5, most, dtype) for _ in range(comm.world)]
+        same(comm.reduce_scatter(blocks, np.zeros(5, dtype), "avg"), np.full(5, most, dtype))
+
+
+def test_overflows_are_counted_and_said_once():
+    ranks(2, _overflows)
+
+
+def _overflows(comm):
+    hcomm.enable_profiling()
+    with pytest.warns(RuntimeWarning, match="3 elements of all_reduce became infinite") as caught:
+        for _ in range(2):
+            assert np.isinf(comm.all_reduce(np.full(3, 1e5, "f4"), precision="fp16")).all()
+    assert len(caught) == 1
+    # Too large only as a sum, and of one rank's only.
+    assert np.isinf(comm.all_reduce(np.full(4, 5e4, "f4"), precision="fp16")).all()
+    assert np.isinf(comm.all_reduce(np.array([1e5 if comm.rank else 1, 1, np.inf], "f4"), precision="fp16")).sum() == 2
+    comm.all_reduce(np.full(3, 1e30, "f4"), precision="bf16")
+    counted = hcomm.get_profile_stats()["all_reduce"]["overflows"]
+    assert counted == 6 + 4 + (1 if comm.rank else 0), counted
+    assert "became infinite" in str(hcomm.get_profile_stats())

@@ -339,3 +339,23 @@ def _many_in_flight(rank):
         work.wait()
     for buffer in buffers:
         same(buffer, sums(2, len(buffer)))
+
+
+def test_strided_tensors_of_types_that_only_move():
+    grouped(2, _strided_others)
+
+
+def _strided_others(rank):
+    for name in OTHERS:
+        parts = [numbers_of(each, name) for each in range(2)]
+        spread = torch.zeros(3 * COUNT, dtype=parts[0].dtype)[::3]
+        spread.copy_(parts[rank])
+        found = [torch.zeros(2 * COUNT, dtype=parts[0].dtype)[::2] for _ in parts]
+        dist.all_gather(found, spread)
+        for each, expected in zip(found, parts, strict=True):
+            same(each.contiguous(), expected)
+        dist.broadcast(spread, src=1)
+        same(spread.contiguous(), parts[1])
+        scalar = parts[rank][3]
+        dist.broadcast(scalar, src=0)
+        same(scalar, parts[0][3])

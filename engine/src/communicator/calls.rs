@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hcomm_ops::buffer::Landing;
+use hcomm_ops::buffer::{Landing, Takeoff};
 use hcomm_ops::{DType, Rank, ReduceOp};
 use hcomm_planner::request::Counts;
 use hcomm_planner::verify::check_slice;
@@ -27,22 +27,53 @@ pub struct Ask {
     pub(super) counts: Option<Counts>,
 }
 
+/// What buffers still have to do before an operation begins and after it has ended well.
+pub(super) struct Ends {
+    takeoff: Option<Takeoff>,
+    landing: Option<Landing>,
+}
+
+impl Ends {
+    #[inline]
+    fn are_none(&self) -> bool {
+        self.takeoff.is_none() && self.landing.is_none()
+    }
+}
+
 impl Communicator {
     /// Runs a call to its end on borrowed buffers.
     pub(crate) fn run<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Result<(), Error> {
-        let landing = buffers.landing(self.binding(ask.collective, ask.root));
-        if landing.is_none()
+        let ends = self.ends(ask.collective, ask.root, &mut buffers);
+        if ends.are_none()
             && let Some(outcome) = self.run_again(ask, &mut buffers)
         {
             return outcome.map_err(|failure| Error::Failed(*failure));
         }
-        self.run_anew(ask, buffers, landing)
+        self.run_anew(ask, buffers, ends)
+    }
+
+    /// What is to be done before a call and after it. What comes before is done at once where nothing else does.
+    #[inline]
+    pub(super) fn ends<B: Buffers>(&self, collective: Collective, root: Rank, buffers: &mut B) -> Ends {
+        let landing = buffers.landing(self.binding(collective, root));
+        let takeoff = buffers.takeoff().and_then(|takeoff| self.take_off(takeoff, buffers));
+        Ends { takeoff, landing }
+    }
+
+    /// Does what comes before a call, where the call may begin at once; gives it back where not.
+    pub(super) fn take_off<B: Buffers>(&self, takeoff: Takeoff, buffers: &B) -> Option<Takeoff> {
+        let comes_first = self.options.after.is_empty() && buffers.claims().is_empty();
+        if !comes_first {
+            return Some(takeoff);
+        }
+        takeoff();
+        None
     }
 
     /// Looks a call up and runs it to its end.
-    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, landing: Option<Landing>) -> Result<(), Error> {
+    fn run_anew<B: Buffers>(&self, ask: &Ask, mut buffers: B, ends: Ends) -> Result<(), Error> {
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) if self.options.is_usual() && landing.is_none() => {
+            Ok((call, spans)) if self.options.is_usual() && ends.are_none() => {
                 let _span = self.span(&call).entered();
                 let domain = &self.inner.domain;
                 let measure = domain.ledger.measure(|| Subject::Call(call.clone()));
@@ -52,7 +83,7 @@ impl Communicator {
                 }
                 outcome.map_err(Error::Failed)
             }
-            Ok((call, spans)) => match self.launch(&call, &spans, buffers, landing).wait() {
+            Ok((call, spans)) => match self.launch(&call, &spans, buffers, ends).wait() {
                 Ok(_) => Ok(()),
                 Err(failed) => Err(failed.error),
             },
@@ -120,14 +151,14 @@ impl Communicator {
 
     /// Starts a call; what is refused comes out of the result.
     pub(crate) fn start<B: Buffers>(&self, ask: &Ask, mut buffers: B) -> Pending<B> {
-        let landing = buffers.landing(self.binding(ask.collective, ask.root));
-        if landing.is_none()
+        let ends = self.ends(ask.collective, ask.root, &mut buffers);
+        if ends.are_none()
             && let Some((operation, number)) = self.start_again(ask, &mut buffers)
         {
             return Pending::running(self.inner.domain.clone(), operation, number, buffers);
         }
         match self.prepare(ask, &mut buffers) {
-            Ok((call, spans)) => self.launch(&call, &spans, buffers, landing),
+            Ok((call, spans)) => self.launch(&call, &spans, buffers, ends),
             Err(refused) => {
                 self.inner.domain.refuse(&format!("{}: {refused}", ask.collective.name()));
                 Pending::refused(refused, buffers)
@@ -140,11 +171,12 @@ impl Communicator {
         call: &Arc<Call>,
         spans: &Spans,
         buffers: B,
-        landing: Option<Landing>,
+        Ends { takeoff, landing }: Ends,
     ) -> Pending<B> {
         let measure = self.inner.domain.ledger.measure(|| Subject::Call(call.clone()));
         let operation = self.options.operation().within(self.span(call)).measured(measure);
-        let operation = Arc::new(operation.landing(self.inner.rank, landing));
+        let rank = self.inner.rank;
+        let operation = Arc::new(operation.taking_off(rank, takeoff).landing(rank, landing));
         let order = Order { after: self.options.after.clone(), claims: buffers.claims() };
         let domain = &self.inner.domain;
         let number = domain.start(call, spans, &operation, order);

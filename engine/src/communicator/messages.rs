@@ -126,12 +126,15 @@ impl Communicator {
             Ok(spans) => side.of(&spans),
         };
         let landing = buffers.landing(binding);
+        let takeoff = buffers.takeoff().and_then(|takeoff| self.take_off(takeoff, &buffers));
         let domain = &self.inner.domain;
         let dtype = buffers.dtype().ok().flatten().unwrap_or(DType::U8);
         let measure = domain.ledger.measure(|| side.subject(dtype, span));
-        let operation = self.options.operation().landing(rank, landing).measured(measure);
+        let operation =
+            self.options.operation().taking_off(rank, takeoff).landing(rank, landing).measured(measure);
         let operation = Arc::new(operation);
-        domain.submit(intake(Posted { peer, tag, span, dtype, operation: operation.clone() }));
+        let after = self.options.after.clone();
+        domain.submit(intake(Posted { peer, tag, span, dtype, operation: operation.clone(), after }));
         Pending::running(Arc::clone(domain), operation, u64::MAX, buffers)
     }
 }

@@ -166,8 +166,8 @@ impl Communicator {
     ) -> Result<Work<B>, WorkError<B::Returned>> {
         match self.prepare_plan(plan, op, &mut buffers) {
             Ok((call, spans)) => {
-                let landing = buffers.landing(self.binding(plan.collective, plan.root));
-                Ok(Work::new(self.launch(&call, &spans, buffers, landing)))
+                let ends = self.ends(plan.collective, plan.root, &mut buffers);
+                Ok(Work::new(self.launch(&call, &spans, buffers, ends)))
             }
             Err(refused) => {
                 self.inner.domain.refuse(&format!(

@@ -143,6 +143,7 @@ fn a_message_over_a_broken_connection_fails_and_ends_the_communicator() {
         span,
         dtype: DType::U8,
         operation: operation.clone(),
+        after: Vec::new(),
     }));
     let outcome = half.domain.wait(&operation);
     assert!(matches!(outcome, Err(Failure::PeerLost { rank: 1, .. })), "{outcome:?}");

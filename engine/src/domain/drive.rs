@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hcomm_ops::Rank;
 use hcomm_transports::{Event, Lost, Wire};
 
-use super::core::{Core, Submission};
+use super::core::{Core, End, Submission};
 use super::handover::Shift;
 use super::notes::{Farewell, Note};
 use super::peers::{GaveUp, Gone, Goodbye};
@@ -176,9 +176,9 @@ impl Domain {
                 let failure = core.broken().map_or(Failure::Closed, Failure::for_later_calls);
                 posted.operation.complete(Err(failure));
             }
-            Intake::Send(posted) => core.p2p.send(posted),
-            Intake::Receive(posted) => core.p2p.receive(posted),
-            Intake::ReceiveAny(posted) => core.p2p.receive_any(posted),
+            Intake::Send(posted) => core.post(End::Send, posted),
+            Intake::Receive(posted) => core.post(End::Receive, posted),
+            Intake::ReceiveAny(posted) => core.post(End::ReceiveAny, posted),
             Intake::Notice => {}
             Intake::Abort(failure) => {
                 core.peers.abort(0, &failure);

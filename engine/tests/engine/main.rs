@@ -25,5 +25,6 @@ mod refused_buffers;
 mod split_deaths;
 mod starting;
 mod statistics;
+mod takeoffs;
 mod user_code;
 mod works;

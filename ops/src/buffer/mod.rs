@@ -1,8 +1,10 @@
-//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends. `narrowed` shows one in another type.
+//! [`StableBuffer`]: what a user hands over and gets back, and [`Borrowed`]: what a scope lends. `narrowed` and `widened` show one in another type.
 
 mod narrowed;
+mod widened;
 
 pub use narrowed::Narrowed;
+pub use widened::Widened;
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -47,13 +49,22 @@ elements! {
 /// reads, and for writes where `is_writable`, wherever the value itself is moved, and they must be elements of `dtype` unless `malformed` says
 /// which are not.
 ///
-/// What `landing` gives is run, if at all, while the value lives and nobody else has access to it, and is sound then.
+/// What `takeoff` and `landing` give is run, if at all, while the value lives and nobody else has access to it, and is sound then.
 pub unsafe trait StableBuffer: Send {
     /// The type of the elements.
     fn dtype(&self) -> DType;
 
     /// The bytes.
     fn span(&mut self) -> RawSpan;
+
+    /// What is to be done before an operation reads the bytes, such as copying them here from where the user has them. It is asked for
+    /// once for every operation that is given the buffer, and runs when that begins: after the operations that it comes after, with the
+    /// claims that it needs, on the thread that makes the call or whatever thread drives the communicator. Where the operation does not
+    /// begin it is dropped.
+    #[inline]
+    fn takeoff(&mut self) -> Option<Takeoff> {
+        None
+    }
 
     /// What is still to be done with the bytes once an operation that wrote them has ended well, and before anybody is told, such as
     /// copying them on to where the user wants them. It is asked for once for every operation that may write the buffer, and runs
@@ -102,6 +113,9 @@ fn malformed(bytes: &[u8], dtype: DType) -> Option<Malformed> {
     let at = bytes.iter().position(|byte| *byte > 1)?;
     Some(Malformed { at, value: bytes[at], dtype })
 }
+
+/// See [`StableBuffer::takeoff`]. A panic on a thread that drives makes the operation fail on this rank.
+pub type Takeoff = Box<dyn FnOnce() + Send>;
 
 /// See [`StableBuffer::landing`]. A panic makes the operation fail on this rank.
 pub type Landing = Box<dyn FnOnce() + Send>;

@@ -24,7 +24,9 @@ _KNOWN = {
     ).split()
     if hasattr(torch, name)
 }
-"""Types that the engine has; elements of others move as bytes."""
+"""Types that the engine has; elements of others move as those of one that has as many bytes."""
+
+_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
 UNSET = timedelta(milliseconds=-1)
 
@@ -293,10 +295,10 @@ def _one(items: Any) -> Any:
 
 
 def _movable(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor whose elements the engine can move: of types that it does not know, the bytes."""
+    """A tensor whose elements the engine can move: of types that it does not know, as another type of as many bytes, however they lie."""
     if tensor.dtype in _KNOWN:
         return tensor
-    return (tensor if tensor.dim() else tensor.unsqueeze(0)).view(torch.uint8)
+    return tensor.view(_OF_SIZE[tensor.dtype.itemsize])
 
 
 def _all_movable(tensors: Tensors) -> Tensors:

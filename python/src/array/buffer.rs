@@ -17,9 +17,6 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if unsafe { PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
-    if object.get_type().name()? == "MaskedArray" {
-        return Err(errors::array("a masked array; expected a plain one, such as its filled(0)"));
-    }
     // The view keeps the memory in place: its owner refuses to resize meanwhile.
     let view = PyMemoryView::from(object).map_err(|cause| without_format(object, cause))?;
     if view.getattr(intern!(object.py(), "ndim"))?.extract::<usize>()? == 0 {
@@ -44,6 +41,17 @@ pub fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         keep: view.into_any().unbind(),
     };
     Ok(Some(array))
+}
+
+/// NumPy's masked arrays show memory, whose elements do not all count.
+///
+/// # Errors
+/// For one of those.
+pub fn check_mask(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    match object.get_type().name()? == "MaskedArray" {
+        true => Err(errors::array("a masked array; expected a plain one, such as its filled(0)")),
+        false => Ok(()),
+    }
 }
 
 /// What to say of an array whose elements the protocol has no format for, such as dates.

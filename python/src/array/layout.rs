@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use hcomm::ops::RawSpan;
 
+use super::overlap::{Strided, do_overlap};
 use super::runs::{Axis, copy_runs};
 
 /// Shape and strides.
@@ -68,6 +69,22 @@ impl Layout {
         Some(first..last + self.item_bytes)
     }
 
+    /// Whether elements that lie so from `start` on share bytes with others; that they do where it takes too long to tell.
+    pub fn overlaps(&self, start: usize, other: &Layout, other_start: usize) -> bool {
+        let (Some(own), Some(theirs)) = (self.addresses(start), other.addresses(other_start)) else {
+            return false;
+        };
+        if own.end <= theirs.start || theirs.end <= own.start {
+            return false;
+        }
+        do_overlap(&self.strided_from(start), &other.strided_from(other_start))
+    }
+
+    fn strided_from(&self, start: usize) -> Strided<'_> {
+        let item_bytes = if self.is_contiguous() { self.bytes() } else { self.item_bytes };
+        Strided { dimensions: &self.dimensions, start, item_bytes }
+    }
+
     /// Whether it is sure that no two elements share bytes.
     pub fn is_disjoint(&self) -> bool {
         let mut dimensions = self.dimensions.clone();
@@ -112,7 +129,7 @@ impl Layout {
         }
         axes.reverse();
         match axes.last() {
-            None => (axes, packed),
+            None => (axes, self.bytes()),
             Some(last) if last.laid_out == self.item_bytes as isize => {
                 let run = last.extent * self.item_bytes;
                 axes.pop();

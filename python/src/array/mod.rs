@@ -1,10 +1,11 @@
-//! [`Array`]: the memory of a Python object. [`EXPORTERS`] lists the ways in which objects show theirs; the first that knows an object
+//! [`Array`]: the memory of a Python object. torch's tensors are asked by name; [`EXPORTERS`] lists the ways in which other objects show theirs, of which the first that can
 //! says where its elements lie.
 
 mod buffer;
 mod dlpack;
 mod layout;
 mod ml_dtypes;
+mod overlap;
 mod runs;
 mod tensor;
 
@@ -32,8 +33,8 @@ pub struct Array {
 /// A way to learn where an object's elements lie: nothing where the object is not of its kind.
 type Exporter = fn(&Bound<'_, PyAny>) -> PyResult<Option<Array>>;
 
-/// Most specific first.
-const EXPORTERS: [Exporter; 4] = [tensor::export, ml_dtypes::export, buffer::export, dlpack::export];
+/// Most specific first. One that fails lets the next try: an object may have a buffer for some of its types of elements only.
+const EXPORTERS: [Exporter; 3] = [ml_dtypes::export, buffer::export, dlpack::export];
 
 impl Array {
     /// The memory of `object`.
@@ -41,10 +42,21 @@ impl Array {
     /// # Errors
     /// `TypeError` where the object shows no memory of a processor, or its elements are of no type of hcomm's.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+        // What these say is all that there is to say.
+        if let Some(tensor) = tensor::export(object)? {
+            return Ok(tensor);
+        }
+        buffer::check_mask(object)?;
+        let mut first_error = None;
         for exporter in EXPORTERS {
-            if let Some(array) = exporter(object)? {
-                return Ok(array);
+            match exporter(object) {
+                Ok(Some(array)) => return Ok(array),
+                Ok(None) => {}
+                Err(error) => first_error = first_error.or(Some(error)),
             }
+        }
+        if let Some(error) = first_error {
+            return Err(error);
         }
         let name = object.get_type().fully_qualified_name()?;
         Err(errors::array(&format!(

@@ -15,6 +15,7 @@ impl Core {
             self.check_entry(self.running[at], now);
         }
         self.check_waiting(now);
+        self.check_held(now);
         self.p2p.check_time(now, self.limits.deadline, &self.peers);
     }
 

@@ -18,7 +18,7 @@ impl Core {
         if self.broken.as_ref().is_none_or(|(first, _)| number < *first) {
             self.broken = Some((number, failure.clone()));
             self.peers.abort(self.first_unfinished(number), failure);
-            self.p2p.fail_all(failure);
+            self.fail_messages(failure);
         }
         for (_, entry) in &mut self.entries {
             if entry.number > number && entry.failed.is_none() {
@@ -92,7 +92,7 @@ impl Core {
             entry.failed.get_or_insert_with(|| failure.clone());
         }
         self.waiting.values_mut().for_each(|submission| submission.end(failure));
-        self.p2p.fail_all(failure);
+        self.fail_messages(failure);
     }
 
     /// Ends everything here and now: a thread that panicked while it drove takes what its operations use with it. What runs outside the

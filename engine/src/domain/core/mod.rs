@@ -4,6 +4,7 @@
 mod admission;
 mod clock;
 mod failing;
+mod held;
 mod repeat;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use hcomm_transports::{AnyWire, Endpoint, Wire};
 use slab::Slab;
 
 pub(crate) use self::admission::Submission;
+pub(crate) use self::held::End;
 
 use super::p2p::PointToPoint;
 use super::peers::Peers;
@@ -81,6 +83,7 @@ pub(crate) struct Core {
     pub endpoint: Endpoint,
     pub peers: Peers,
     pub p2p: PointToPoint,
+    held: held::Held,
     pub recorder: Recorder,
     pub ledger: Arc<Ledger>,
     limits: Limits,
@@ -118,6 +121,7 @@ impl Core {
         let world = endpoint.wires.len();
         Core {
             endpoint,
+            held: held::Held::default(),
             p2p: PointToPoint::new(peers.rank(), world),
             peers,
             recorder,
@@ -141,7 +145,10 @@ impl Core {
 
     /// Whether nothing is in flight, so that a caller may run its operation on its own stack.
     pub fn is_idle(&self) -> bool {
-        self.entries.is_empty() && self.waiting.is_empty() && self.locals.is_empty() && self.p2p.is_idle()
+        self.entries.is_empty()
+            && self.waiting.is_empty()
+            && self.locals.is_empty()
+            && self.are_messages_idle()
     }
 
     /// Whether operations remain that somebody must drive, or bytes that sockets have not taken yet.
@@ -205,6 +212,7 @@ impl Core {
     pub fn round(&mut self) -> bool {
         let mut moved = self.has_sockets && self.move_sockets();
         moved |= self.run_locals();
+        moved |= self.release_held();
         moved |= self.p2p.advance(&mut self.endpoint.wires, &self.peers);
         if let Some(failure) = self.p2p.take_loss() {
             self.break_from(self.next, &failure);
@@ -375,6 +383,7 @@ impl Entry {
         }
         self.after.clear();
         self.begun = true;
+        self.operation.take_off()?;
         Ok(true)
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Posted {
     pub dtype: DType,
     /// Shared with the submitter; for a receive it takes the bytes received.
     pub operation: Arc<Operation>,
+    /// Operations that must end well before it is sent or received; see `core::held`.
+    pub after: Vec<Arc<Operation>>,
 }
 
 /// A receive, from the time it is posted.
