@@ -10,6 +10,8 @@ mod bell;
 #[cfg(not(loom))]
 pub mod control;
 #[cfg(not(loom))]
+mod demand;
+#[cfg(not(loom))]
 pub mod endpoint;
 pub mod fence;
 #[cfg(not(loom))]

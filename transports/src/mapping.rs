@@ -21,6 +21,8 @@ pub(crate) const LARGE_PAGE: usize = 2 << 20;
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
+    /// Whether its pages are to be found before they are touched.
+    on_demand: bool,
 }
 
 impl Mapping {
@@ -35,17 +37,18 @@ impl Mapping {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }?;
-        Ok(Mapping::from_kernel(start.cast(), bytes))
+        Ok(Mapping::from_kernel(start.cast(), bytes, false))
     }
 
     /// The first `bytes` of a file, shared with everybody who maps it. The caller has checked that the file is that
-    /// long and sealed against shrinking, so that no access can meet a missing page.
-    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Arc<Mapping>> {
+    /// long and sealed against shrinking, so that no access can meet a missing page; where they come `on_demand`, they are to be found
+    /// first (`crate::demand`).
+    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize, on_demand: bool) -> io::Result<Arc<Mapping>> {
         // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
         let start = unsafe {
             mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
         }?;
-        Ok(Mapping::from_kernel(start.cast(), bytes))
+        Ok(Mapping::from_kernel(start.cast(), bytes, on_demand))
     }
 
     /// The same for a file of whole large pages, which then can lie in such; where it is not `writable`, a write would end this process.
@@ -68,7 +71,7 @@ impl Mapping {
             let _ = unsafe { munmap(around.at(offset, bytes).as_ptr().cast(), bytes) };
         }
         std::mem::forget(around);
-        let mapping = Mapping::from_kernel(start.cast(), bytes);
+        let mapping = Mapping::from_kernel(start.cast(), bytes, false);
         mapping.prefer_large_pages();
         Ok(mapping)
     }
@@ -84,17 +87,22 @@ impl Mapping {
         // SAFETY: a null hint lets the kernel pick a range that nothing else uses.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
         let start = NonNull::new(start.cast()).expect("the kernel never maps page zero for a null hint");
-        Ok(Mapping { start, bytes })
+        Ok(Mapping { start, bytes, on_demand: false })
     }
 
-    fn from_kernel(start: *mut u8, bytes: usize) -> Arc<Mapping> {
+    fn from_kernel(start: *mut u8, bytes: usize, on_demand: bool) -> Arc<Mapping> {
         let start = NonNull::new(start).expect("the kernel never maps page zero for a null hint");
-        Arc::new(Mapping { start, bytes })
+        Arc::new(Mapping { start, bytes, on_demand })
     }
 
     /// Its length.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether its pages are to be found before they are touched.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.on_demand
     }
 
     /// Asks for large pages, by which processors find their way faster; the kernel need not give them.

@@ -73,7 +73,8 @@ fn pair(layout: Layout, first: u32, ringers: &[Ringer], low: Rank, high: Rank) -
     let end = |side: usize, peer: Rank| {
         let ringer = ringers[peer].clone();
         let regions = [region(0), region(1)];
-        RingWire::new(Ends { regions, side, ringer, lends: Lends::WithinProcess, first })
+        let ends = Ends { regions, side, ringer, lends: Lends::WithinProcess, first };
+        RingWire::new(ends).map_err(io::Error::other)
     };
-    Ok([end(0, high), end(1, low)])
+    Ok([end(0, high)?, end(1, low)?])
 }

@@ -1,5 +1,7 @@
 //! [`Layout`]: where everything lies in the region of one direction. Pure arithmetic.
 
+use std::ops::Range;
+
 use crate::WireConfig;
 
 /// The unit in which processors pass memory to each other.
@@ -20,15 +22,17 @@ pub(crate) const SPARE: usize = if cfg!(loom) { 1 } else { 8 };
 pub(crate) struct Layout {
     /// The wire's dimensions.
     pub(crate) config: WireConfig,
-    /// Bodies that start in this region.
+    /// Bodies that start in this region; none where all messages fit their headers.
     pub(crate) home: u32,
+    /// The porch: the header behind those of the slots.
+    pub(crate) porch_at: usize,
     /// `ports` lines.
     pub(crate) cursors_at: usize,
     /// A line for the count, then the entries.
     pub(crate) returns_at: usize,
     /// `home` bodies.
     pub(crate) bodies_at: usize,
-    /// All of it, in whole pages.
+    /// All of it, in whole pages: the most that is ever taken of the machine's memory for it.
     pub(crate) total: usize,
 }
 
@@ -49,14 +53,15 @@ impl Layout {
         if config.ports == 0 || config.depth < 2 || slots > 32_000 || !slot_ok {
             return Err(BadConfig(config));
         }
-        let home = slots + SPARE;
-        let cursors_at = slots * HEADER;
+        let home = if config.slot_bytes > INLINE_BYTES { slots + SPARE } else { 0 };
+        let porch_at = slots * HEADER;
+        let cursors_at = porch_at + HEADER;
         let returns_at = cursors_at + usize::from(config.ports) * LINE;
         let entries = 2 * home * size_of::<u32>();
         let bodies_at = (returns_at + LINE + entries).next_multiple_of(LINE);
         let total = (bodies_at + home * config.slot_bytes).next_multiple_of(4096);
         let home = u32::try_from(home).expect("at most 32,008 bodies");
-        Ok(Layout { config, home, cursors_at, returns_at, bodies_at, total })
+        Ok(Layout { config, home, porch_at, cursors_at, returns_at, bodies_at, total })
     }
 
     /// Bodies of both regions together: also how many entries the returns have.
@@ -68,6 +73,18 @@ impl Layout {
     /// Slots of all ports.
     pub(crate) fn slots(&self) -> usize {
         usize::from(self.config.ports) * self.config.depth as usize
+    }
+
+    /// What is there from the start: porch, cursors and returns.
+    pub(crate) fn front(&self) -> Range<usize> {
+        self.porch_at..self.bodies_at
+    }
+
+    /// The headers of a port.
+    pub(crate) fn headers(&self, port: u16) -> Range<usize> {
+        let bytes = self.config.depth as usize * HEADER;
+        let start = usize::from(port) * bytes;
+        start..start + bytes
     }
 
     /// How many bodies an end may hold, counting what it sent and does not know to be released.
@@ -84,11 +101,22 @@ mod tests {
     fn parts_follow_each_other() {
         let layout = Layout::new(WireConfig { ports: 33, depth: 4, slot_bytes: 65_536 }).unwrap();
         assert_eq!(layout.home, 33 * 4 + 8);
-        assert_eq!(layout.cursors_at, 132 * HEADER);
-        assert_eq!(layout.returns_at, 132 * HEADER + 33 * 64);
+        assert_eq!(layout.porch_at, layout.headers(32).end);
+        assert_eq!(layout.cursors_at, 133 * HEADER);
+        assert_eq!(layout.returns_at, 133 * HEADER + 33 * 64);
+        assert_eq!(layout.front(), 132 * HEADER..layout.bodies_at);
         assert!(layout.bodies_at >= layout.returns_at + 64 + 4 * 280);
         assert_eq!(layout.bodies_at % 64, 0);
         assert!(layout.total >= layout.bodies_at + 140 * 65_536);
+    }
+
+    #[test]
+    fn messages_that_fit_their_headers_need_no_bodies() {
+        let small = WireConfig { ports: 33, depth: 2, slot_bytes: 1024 };
+        let layout = Layout::new(small).unwrap();
+        assert_eq!((layout.home, layout.bodies()), (0, 0));
+        assert!(layout.total < layout.bodies_at + 4096);
+        assert!(Layout::new(WireConfig { slot_bytes: 1152, ..small }).unwrap().home > 0);
     }
 
     #[test]

@@ -101,6 +101,10 @@ impl End {
     fn try_receive(&mut self, value: u32, bytes: usize) -> bool {
         let shown = match self.receiver.poll(key(value), bytes, &self.stock).unwrap() {
             Found::NotYet => return false,
+            Found::Opened => {
+                self.sender.open(0).unwrap();
+                return self.try_receive(value, bytes);
+            }
             Found::Here(shown) => shown,
             other => panic!("unexpected {other:?}"),
         };
@@ -111,11 +115,17 @@ impl End {
             Shown::Lent(_) | Shown::Read => panic!("nothing is lent"),
         };
         assert_eq!(got, value);
-        if !self.receiver.release(0, &mut self.stock, false).unwrap() {
-            self.sender.refresh_all(&mut self.stock).unwrap();
-            self.receiver.release(0, &mut self.stock, true).unwrap();
-        }
+        let may_keep = self.sender.has_stock_room(&mut self.stock).unwrap();
+        self.receiver.release(0, &mut self.stock, may_keep).unwrap();
         true
+    }
+
+    /// Looks for message 0, on a port that may just have been opened.
+    fn look(&mut self, bytes: usize) -> Found {
+        match self.receiver.poll(key(0), bytes, &self.stock).unwrap() {
+            Found::Opened => self.receiver.poll(key(0), bytes, &self.stock).unwrap(),
+            found => found,
+        }
     }
 
     fn receive(&mut self, value: u32, bytes: usize) {
@@ -159,6 +169,27 @@ fn loom_bodies_come_back() {
     });
 }
 
+/// Where one end holds all that it may and the rest waits in its returns, the other still finds bodies for its ports.
+#[test]
+fn loom_an_end_finds_a_body_for_a_port_that_is_not_full() {
+    explore(|| {
+        let [mut a, mut b] = pair(0);
+        let (mut from_a, mut from_b) = (0, 0);
+        // All but what the ports need is with `a`, and what `b` sends now comes back to it through the returns.
+        for n in 0..2 {
+            b.send(&mut from_b, n, 4096);
+            a.receive(n, 4096);
+        }
+        let other = thread::spawn(move || {
+            (2..4).for_each(|n| b.send(&mut from_b, n, 4096));
+            (0..2).for_each(|n| b.receive(n, 4096));
+        });
+        (2..4).for_each(|n| a.receive(n, 4096));
+        (0..2).for_each(|n| a.send(&mut from_a, n, 4096));
+        other.join().unwrap();
+    });
+}
+
 /// Both ends send and receive: a body that was received is filled and sent back.
 #[test]
 fn loom_bodies_change_hands() {
@@ -188,7 +219,7 @@ fn loom_calling_back_excludes_reading() {
         let lent = Arc::new(Cell::new());
         let seen = Arc::clone(&lent);
         let reader = thread::spawn(move || {
-            if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
+            if let Found::Here(Shown::Lent(_)) = b.look(2000) {
                 assert_eq!(seen.read(), 1);
                 assert!(b.receiver.end_reading(0), "a thread's claim stands");
                 b.receiver.release(0, &mut b.stock, true).unwrap();
@@ -196,6 +227,7 @@ fn loom_calling_back_excludes_reading() {
             b
         });
         lent.write(1);
+        a.sender.open(0).unwrap();
         a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
         let back = a.sender.revoke(&mut a.stock, Reader::Thread, |_| true).unwrap();
         if back {
@@ -240,9 +272,10 @@ fn loom_a_reader_gives_up() {
         let lent = Arc::new(Cell::new());
         let seen = Arc::clone(&lent);
         lent.write(1);
+        a.sender.open(0).unwrap();
         a.sender.lend(key(0), (stand_in(), 0), 0, &mut a.stock).unwrap();
         let reader = thread::spawn(move || {
-            if let Ok(Found::Here(Shown::Lent(_))) = b.receiver.poll(key(0), 2000, &b.stock) {
+            if let Found::Here(Shown::Lent(_)) = b.look(2000) {
                 assert_eq!(seen.read(), 1);
                 b.receiver.give_up(|_| true);
             }

@@ -3,7 +3,8 @@
 //! # The protocol
 //!
 //! A wire between two ranks is two **regions**, one per direction, each laid out by `Layout`. In a region one end is
-//! the *sender* and the other the *receiver*; of every word exactly one of the two is the writer. All memory is zero at first.
+//! the *sender* and the other the *receiver*; of every word exactly one of the two is the writer. All memory is zero at first, and is taken
+//! from the machine when it is first used.
 //!
 //! | field | writer | reader | ordering |
 //! |---|---|---|---|
@@ -12,6 +13,8 @@
 //! | header: credit (u32) | sender | receiver | plain atomic; the flag publishes it |
 //! | header: 1,128 bytes of payload | sender | receiver | plain bytes; the flag publishes them |
 //! | cursor (u32 per port, a line each) | receiver | sender | stored with release; read with acquire |
+//! | opened (u32 per port, behind its cursor) | sender | receiver | plain atomic; the porch's flag publishes it |
+//! | porch: a header whose flag counts the open ports | sender | receiver | flag stored last, with release; read with acquire |
 //! | returns: count (u32) and entries (u32 each) | receiver | sender | entry, then count with release; read with acquire |
 //! | bodies (`slot_bytes` each) | who owns the body | who owns it | the flag, or the returns' count, passes it on |
 //!
@@ -29,13 +32,28 @@
 //! along, as its header's *credit*, what its sender's cursor of the same port was. A credit that is older than what the cursor has
 //! told since counts for nothing.
 //!
+//! **Room** is taken by who first writes in it: porch, cursors and returns when the wire is made, the headers of a port when its sender
+//! opens it, a body when it is filled for the first time. The sender opens a port before its first message: it takes the memory, says
+//! so in *opened*, then counts the porch's flag on. To the receiver the next slot of a port that it does not know to be open is the porch, so that it
+//! never touches a header without memory: a flag there that it has not seen yet is "look whether it is this port". An end that finds a port
+//! opened opens its own sending port of that number too, so that credits are only ever told of open ports. Where there is no memory the
+//! wire is lost, with that cause.
+//!
 //! **Bodies** change hands. They are numbered through both regions and pooled by the wire, not tied to ports or slots. Each end
 //! starts with the `home` bodies of its sending region in its *stock*, a stack. To send, an end takes its top body, the one
 //! it touched last, fills it and publishes it; whoever releases a message owns its body from then on and puts
 //! it on top of its own stock. In an exchange each end thus writes the lines that it has just read, which is what caches are fast
-//! at, and a pool costs no more cache than what is under way. An end may hold at most `home + SPARE` bodies, counting those that
-//! it sent and does not know to be released; above that it gives the body back through *returns*. Since home = ports * depth + SPARE, an
-//! end always finds a body for a port that is not full: no port holds up another.
+//! at, and a pool costs no more cache than what is under way. Where no message is longer than a header has room, there are none.
+//!
+//! Every body is *with* one end: it is in its stock, or the end sent it and it is not released, or it lies in the returns to that end. Sending,
+//! giving back and collecting leave a body with whom it was with; keeping what was received brings it over. An end keeps a body only
+//! while fewer than `limit = home + SPARE` are with it, and gives it back through *returns* otherwise. It counts after it has collected
+//! the returns, and after that it learns nothing more: the other end writes a return before the cursor that tells of the release, so a
+//! body may be counted twice, but none is missed. Passing a message back is keeping it; an end that may not keep it gives back another body
+//! for it in the same step. So never more than `limit` bodies are with one end, and never fewer than `2 * home - limit`, which is `ports * depth`, with
+//! the other. Those that it has under way or reserved, as far as it knows, are at most as many as the slots in use; if a port is not full, then
+//! one body more is with this end, in its stock or in returns that it can see: *an end always finds a body for a port that is not full*, and no
+//! port holds up another.
 //!
 //! **Lent** messages have in place of the payload a state word and a number (u64), both plain atomics that the flag publishes: the address of
 //! the bytes within a process, their offset in the sender's heap between processes. The state is `PUBLISHED` when sent; the receiver
@@ -114,6 +132,22 @@ pub(crate) mod lent {
     pub(crate) const CLAIMED: u64 = 2;
     /// Called back, or given up: nobody makes anything of it any more.
     pub(crate) const REVOKED: u64 = 3;
+}
+
+/// There is no memory for what is to be used first now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this rank has no memory for its messages: {0}")]
+pub(crate) struct NoRoom(pub(crate) String);
+
+/// Why a wire is lost: by the peer's doing, or for want of memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The peer's.
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
+    /// This machine's.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
 }
 
 /// A value in shared memory that no correct peer writes.

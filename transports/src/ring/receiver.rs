@@ -41,6 +41,8 @@ struct Port {
     /// The flag and the length of what is shown.
     flag: u64,
     bytes: usize,
+    /// Whether the sender has opened it. Until then its slot is the porch.
+    is_open: bool,
 }
 
 /// Where a message that has come lies.
@@ -70,6 +72,8 @@ pub(crate) struct Near {
 pub(crate) enum Found {
     /// Nothing new.
     NotYet,
+    /// Nothing, but the sender has opened the port: it is to be looked at again when this end has opened its own.
+    Opened,
     /// The expected message.
     Here(Shown),
     /// Another call's.
@@ -80,16 +84,16 @@ impl Receiver {
     /// A receiver whose ports have released `first` messages so far. Both ends are made before either sends.
     pub(crate) fn new(region: Region, first: u32, lending: Lending) -> Receiver {
         let layout = *region.layout();
-        let depth = layout.config.depth as usize;
         let ports = usize::from(layout.config.ports);
-        let port = |number| Port {
+        let port = |_| Port {
             released: first,
             head: 0,
-            slot: number * depth,
+            slot: layout.slots(),
             last: 0,
             shown: None,
             flag: 0,
             bytes: 0,
+            is_open: false,
         };
         if first != 0 {
             (0..ports).for_each(|port| region.cursor(port).store(first, Ordering::Release));
@@ -154,6 +158,9 @@ impl Receiver {
 
     /// Looks at a message whose flag has been seen, wherever it lies and whatever it is.
     fn look(&mut self, key: Key, bytes: usize, flag: u64, stock: &Stock) -> Result<Found, Impossible> {
+        if !self.ports[usize::from(key.port)].is_open {
+            return Ok(self.look_at_porch(key.port, flag));
+        }
         let port = &self.ports[usize::from(key.port)];
         let Port { slot, last, released, .. } = *port;
         let (length, place) = word::parts(self.region.header(slot).length().load(Ordering::Relaxed));
@@ -177,6 +184,20 @@ impl Receiver {
             }
             None => Ok(Found::Differs(key.word, REVOKED_BYTES)),
         }
+    }
+
+    /// Ports have been opened since this one was looked at last: it is one of them, or not.
+    #[cold]
+    fn look_at_porch(&mut self, number: u16, flag: u64) -> Found {
+        let is_opened = self.region.opened(usize::from(number)).load(Ordering::Relaxed) != 0;
+        let depth = self.region.layout().config.depth as usize;
+        let port = &mut self.ports[usize::from(number)];
+        if !is_opened {
+            port.last = flag;
+            return Found::NotYet;
+        }
+        (port.is_open, port.slot, port.last) = (true, usize::from(number) * depth, 0);
+        Found::Opened
     }
 
     /// The credit in the message that is shown on a port.
@@ -216,27 +237,17 @@ impl Receiver {
         ended.is_ok()
     }
 
-    /// Gives back what `poll` showed last on a port. Its body goes to the stock; where this end may hold no more, it goes
-    /// back if `may_give_back`, and otherwise nothing is done and the answer is false.
+    /// Gives back what `poll` showed last on a port. Its body goes to the stock if this end `may_keep` it, else back to the peer.
     #[inline]
-    pub(crate) fn release(
-        &mut self,
-        port: u16,
-        stock: &mut Stock,
-        may_give_back: bool,
-    ) -> Result<bool, Impossible> {
+    pub(crate) fn release(&mut self, port: u16, stock: &mut Stock, may_keep: bool) -> Result<(), Impossible> {
         let shown = self.ports[usize::from(port)].shown;
         debug_assert!(shown.is_some(), "a release follows a poll that showed a message");
         if let Some(Shown::Body(body)) = shown {
             stock.check(body)?;
-            match (stock.has_room(), may_give_back) {
-                (true, _) => stock.keep(body),
-                (false, true) => self.give_back(body),
-                (false, false) => return Ok(false),
-            }
+            if may_keep { stock.keep(body) } else { self.give_back(body) }
         }
         self.advance(port);
-        Ok(true)
+        Ok(())
     }
 
     /// The payload in a header.

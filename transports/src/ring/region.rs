@@ -1,29 +1,35 @@
 //! [`Region`]: the memory of one direction, as atomics and spans at the places that [`Layout`] gives.
 //!
 //! All address arithmetic of rings is here. What may be done to which word when is the protocol's business (see the
-//! module above); what is here keeps every access inside the mapping and every word accessed only as an atomic.
+//! module above); what is here keeps every access inside the mapping and every word accessed only as an atomic, and takes the
+//! machine's memory for what is about to be used.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use hcomm_ops::RawSpan;
 
-use super::Layout;
 use super::layout::{HEADER, INLINE_BYTES, LINE};
+use super::{Layout, NoRoom};
+use crate::demand;
 use crate::mapping::Mapping;
 use crate::sync::{AtomicU32, AtomicU64};
 
 const LENGTH_AT: usize = 8;
 const CREDIT_AT: usize = 16;
 const INLINE_AT: usize = 24;
+/// In a port's line, behind the cursor.
+const OPENED_AT: usize = 4;
 
 /// One direction's headers, cursors, returns and bodies.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     start: NonNull<u8>,
     layout: Layout,
-    _mapping: Arc<Mapping>,
+    offset: usize,
+    mapping: Arc<Mapping>,
 }
 
 // SAFETY: it is an address inside a mapping that it owns a share of, reached through atomics and spans.
@@ -34,17 +40,38 @@ impl Region {
     pub(crate) fn new(mapping: &Arc<Mapping>, offset: usize, layout: Layout) -> Region {
         assert!(offset.is_multiple_of(LINE), "a region begins on a line");
         let start = mapping.at(offset, layout.total);
-        Region { start, layout, _mapping: Arc::clone(mapping) }
+        Region { start, layout, offset, mapping: Arc::clone(mapping) }
     }
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The header of a slot, counted through all ports.
+    /// Finds memory for what every port needs.
+    pub(crate) fn take_front(&self) -> Result<(), NoRoom> {
+        self.take(self.layout.front())
+    }
+
+    /// Finds memory for the headers of a port.
+    pub(crate) fn take_headers(&self, port: u16) -> Result<(), NoRoom> {
+        self.take(self.layout.headers(port))
+    }
+
+    /// Finds memory for a body that started here.
+    pub(crate) fn take_body(&self, index: u32) -> Result<(), NoRoom> {
+        let slot_bytes = self.layout.config.slot_bytes;
+        let start = self.layout.bodies_at + index as usize * slot_bytes;
+        self.take(start..start + slot_bytes)
+    }
+
+    fn take(&self, range: Range<usize>) -> Result<(), NoRoom> {
+        demand::take(&self.mapping, self.offset + range.start..self.offset + range.end)
+    }
+
+    /// The header of a slot, counted through all ports; the porch behind the last of them.
     #[inline]
     pub(crate) fn header(&self, slot: usize) -> Header<'_> {
-        assert!(slot * HEADER < self.layout.cursors_at, "a slot's number is below their number");
+        assert!(slot * HEADER < self.layout.cursors_at, "a slot's number is at most their number");
         // SAFETY: headers come first in a region, side by side, and `new` checked that all of it lies in the mapping.
         Header { start: unsafe { self.start.add(slot * HEADER) }, _region: PhantomData }
     }
@@ -54,6 +81,12 @@ impl Region {
     pub(crate) fn cursor(&self, port: usize) -> &AtomicU32 {
         debug_assert!(port < usize::from(self.layout.config.ports));
         self.u32_at(self.layout.cursors_at + port * LINE)
+    }
+
+    /// Whether the sender has opened a port.
+    pub(crate) fn opened(&self, port: usize) -> &AtomicU32 {
+        debug_assert!(port < usize::from(self.layout.config.ports));
+        self.u32_at(self.layout.cursors_at + port * LINE + OPENED_AT)
     }
 
     /// How many bodies have been returned.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hcomm_ops::RawSpan;
 
-use super::Layout;
+use super::{Layout, NoRoom};
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// One direction's words.
@@ -20,6 +20,7 @@ struct Words {
     headers: Vec<[AtomicU64; 4]>,
     credits: Vec<AtomicU32>,
     cursors: Vec<AtomicU32>,
+    opened: Vec<AtomicU32>,
     returned: AtomicU32,
     entries: Vec<AtomicU32>,
 }
@@ -28,9 +29,10 @@ impl Region {
     pub(crate) fn new(layout: Layout) -> Region {
         let header = || [const { 0 }; 4].map(AtomicU64::new);
         let words = Words {
-            headers: (0..layout.slots()).map(|_| header()).collect(),
-            credits: (0..layout.slots()).map(|_| AtomicU32::new(0)).collect(),
+            headers: (0..=layout.slots()).map(|_| header()).collect(),
+            credits: (0..=layout.slots()).map(|_| AtomicU32::new(0)).collect(),
             cursors: (0..layout.config.ports).map(|_| AtomicU32::new(0)).collect(),
+            opened: (0..layout.config.ports).map(|_| AtomicU32::new(0)).collect(),
             returned: AtomicU32::new(0),
             entries: (0..layout.bodies()).map(|_| AtomicU32::new(0)).collect(),
         };
@@ -41,12 +43,24 @@ impl Region {
         &self.layout
     }
 
+    pub(crate) fn take_headers(&self, _port: u16) -> Result<(), NoRoom> {
+        Ok(())
+    }
+
+    pub(crate) fn take_body(&self, _index: u32) -> Result<(), NoRoom> {
+        Ok(())
+    }
+
     pub(crate) fn header(&self, slot: usize) -> Header<'_> {
         Header { words: &self.words.headers[slot], credit: &self.words.credits[slot] }
     }
 
     pub(crate) fn cursor(&self, port: usize) -> &AtomicU32 {
         &self.words.cursors[port]
+    }
+
+    pub(crate) fn opened(&self, port: usize) -> &AtomicU32 {
+        &self.words.opened[port]
     }
 
     pub(crate) fn returned(&self) -> &AtomicU32 {

@@ -4,7 +4,7 @@ use hcomm_ops::RawSpan;
 
 use super::layout::INLINE_BYTES;
 use super::stock::Stock;
-use super::{Impossible, Region, lent, place, word};
+use super::{Fault, Impossible, Region, lent, place, word};
 use crate::sync::Ordering;
 use crate::{Key, Ticket};
 
@@ -25,6 +25,8 @@ pub(crate) struct Sender {
     collected: u32,
     /// Where its entry will be.
     next_return: u32,
+    /// How many ports are open.
+    open: u64,
 }
 
 /// One port's counters.
@@ -42,6 +44,8 @@ struct Port {
     tail: u32,
     /// The body that `reserve` showed.
     reserved: Option<u32>,
+    /// Whether its headers have memory. Until then it counts as full.
+    is_open: bool,
 }
 
 /// What the sender remembers of a slot.
@@ -75,11 +79,12 @@ impl Sender {
         let depth = layout.config.depth as usize;
         let port = |number| Port {
             sent: first,
-            released: first,
+            released: first.wrapping_sub(layout.config.depth),
             head: 0,
             slot: number * depth,
             tail: 0,
             reserved: None,
+            is_open: false,
         };
         let memo = Memo { flag: 0, held: Held::Nothing };
         Sender {
@@ -88,18 +93,36 @@ impl Sender {
             memos: vec![memo; layout.slots()].into(),
             collected: 0,
             next_return: 0,
+            open: 0,
         }
     }
 
     /// Whether a port has room for a message, for which the cursor is read where the one known is not enough.
     #[inline]
-    pub(crate) fn has_room(&mut self, port: u16, stock: &mut Stock) -> Result<bool, Impossible> {
+    pub(crate) fn has_room(&mut self, port: u16, stock: &mut Stock) -> Result<bool, Fault> {
         if self.under_way(port) < self.depth() {
             return Ok(true);
         }
+        self.open(port)?;
         self.refresh(port, stock)?;
-        self.collect(stock)?;
         Ok(self.under_way(port) < self.depth())
+    }
+
+    /// Makes a port ready to send on, if it is not, and tells the receiver so.
+    pub(crate) fn open(&mut self, number: u16) -> Result<(), Fault> {
+        let port = &mut self.ports[usize::from(number)];
+        if port.is_open {
+            return Ok(());
+        }
+        self.region.take_headers(number)?;
+        port.is_open = true;
+        port.released = port.sent;
+        self.open += 1;
+        self.region.opened(usize::from(number)).store(1, Ordering::Relaxed);
+        let porch = self.region.header(self.region.layout().slots());
+        porch.length().store(word::NO_LENGTH, Ordering::Relaxed);
+        porch.flag().store(self.open, Ordering::Release);
+        Ok(())
     }
 
     /// Shows where the next message of a port is to be built; `None` where the port is full.
@@ -109,7 +132,7 @@ impl Sender {
         port: u16,
         bytes: usize,
         stock: &mut Stock,
-    ) -> Result<Option<Slot>, Impossible> {
+    ) -> Result<Option<Slot>, Fault> {
         if !self.has_room(port, stock)? {
             return Ok(None);
         }
@@ -123,9 +146,26 @@ impl Sender {
         if bytes >= COLLECT_FROM || stock.is_empty() {
             self.collect(stock)?;
         }
-        let body = stock.take();
+        let body = self.take(stock)?;
         self.ports[usize::from(port)].reserved = body;
         Ok(body.map(Slot::Body))
+    }
+
+    /// A body to fill, or to give back in place of another.
+    #[inline]
+    pub(crate) fn take(&mut self, stock: &mut Stock) -> Result<Option<u32>, Fault> {
+        match stock.take() {
+            Some(body) => Ok(Some(body)),
+            None => self.take_fresh(stock),
+        }
+    }
+
+    /// A body that is used for the first time.
+    #[cold]
+    fn take_fresh(&mut self, stock: &mut Stock) -> Result<Option<u32>, Fault> {
+        let Some(body) = stock.take_fresh() else { return Ok(None) };
+        self.region.take_body(body % self.region.layout().home)?;
+        Ok(Some(body))
     }
 
     /// Sends a message that fits the header, where a port is known to have room and nothing is reserved: the usual case. Returns
@@ -266,6 +306,9 @@ impl Sender {
 
     /// Reads a port's cursor.
     fn refresh(&mut self, number: u16, stock: &mut Stock) -> Result<(), Impossible> {
+        if !self.ports[usize::from(number)].is_open {
+            return Ok(());
+        }
         let cursor = self.region.cursor(usize::from(number)).load(Ordering::Acquire);
         let released = cursor.wrapping_sub(self.ports[usize::from(number)].released);
         let under_way = self.under_way(number);
@@ -291,7 +334,17 @@ impl Sender {
         port.released = port.released.wrapping_add(released);
     }
 
-    /// Takes the bodies that came back, as far as this end may hold them.
+    /// Whether this end may hold one body more. Nothing is learnt of releases between the last look at the returns and the count.
+    pub(crate) fn has_stock_room(&mut self, stock: &mut Stock) -> Result<bool, Impossible> {
+        self.collect(stock)?;
+        if !stock.has_room() {
+            self.refresh_all(stock)?;
+            self.collect(stock)?;
+        }
+        Ok(stock.has_room())
+    }
+
+    /// Takes the bodies that came back.
     #[inline]
     fn collect(&mut self, stock: &mut Stock) -> Result<(), Impossible> {
         let returned = self.region.returned().load(Ordering::Acquire);
@@ -307,7 +360,7 @@ impl Sender {
         if news > bodies {
             return Err(Impossible::Returns { returned: news, bodies });
         }
-        while self.collected != returned && stock.has_room() {
+        while self.collected != returned {
             let body = self.region.return_entry(self.next_return).load(Ordering::Relaxed);
             stock.check(body)?;
             stock.keep(body);

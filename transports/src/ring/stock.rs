@@ -1,11 +1,15 @@
 //! [`Stock`]: the bodies that this end of a wire owns. Local bookkeeping; no shared memory is touched here.
 
+use std::ops::Range;
+
 use super::{Impossible, Layout};
 
 /// A stack of bodies, the one touched last on top.
 #[derive(Debug)]
 pub(crate) struct Stock {
     free: Vec<u32>,
+    /// Bodies that this end started with and has not taken memory for.
+    fresh: Range<u32>,
     /// By body: whether it is in `free` or reserved.
     mine: Box<[bool]>,
     /// How many are `mine`.
@@ -19,16 +23,21 @@ impl Stock {
     /// The stock of the end that sends into region `side` (0 or 1).
     pub(crate) fn new(layout: &Layout, side: u32) -> Stock {
         let first = side * layout.home;
-        let mut free = Vec::with_capacity(layout.bodies() as usize);
-        free.extend((first..first + layout.home).rev());
-        let mine = (0..layout.bodies()).map(|body| body / layout.home == side).collect();
-        Stock { owned: free.len(), free, mine, under_way: 0, limit: layout.limit() }
+        let free = Vec::with_capacity(layout.bodies() as usize);
+        let fresh = first..first + layout.home;
+        let mine = (0..layout.bodies()).map(|body| fresh.contains(&body)).collect();
+        Stock { free, owned: fresh.len(), fresh, mine, under_way: 0, limit: layout.limit() }
     }
 
-    /// Takes the top body, to be filled and sent.
+    /// Takes the top body of those that have memory, to be filled and sent.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.free.pop()
+    }
+
+    /// Takes a body that has no memory yet.
+    pub(crate) fn take_fresh(&mut self) -> Option<u32> {
+        self.fresh.next()
     }
 
     /// Puts back a body that was taken and not sent.
@@ -81,16 +90,18 @@ impl Stock {
         self.free.push(body);
     }
 
-    /// Gives up one body so that it can be returned in place of one that is passed on.
-    #[inline]
-    pub(crate) fn give_up(&mut self) -> Option<u32> {
-        let body = self.free.pop()?;
+    /// A body that was taken is returned in place of one that is passed on.
+    pub(crate) fn give_up(&mut self, body: u32) {
         self.mine[body as usize] = false;
         self.owned -= 1;
-        Some(body)
     }
 
-    /// Whether there is nothing to take.
+    /// Whether there is a body to take, with memory or without.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.free.is_empty() || !self.fresh.is_empty()
+    }
+
+    /// Whether there is nothing to take that has memory.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.free.is_empty()

@@ -34,7 +34,7 @@ fn pair_with(config: WireConfig, lends: [Lends; 2]) -> ([RingWire; 2], Arc<Mappi
     let mut sides = 0..2;
     let wires = lends.map(|lends| {
         let (regions, side) = ([region(0), region(1)], sides.next().unwrap());
-        RingWire::new(Ends { regions, side, ringer: ringer.clone(), lends, first: 0 })
+        RingWire::new(Ends { regions, side, ringer: ringer.clone(), lends, first: 0 }).unwrap()
     });
     (wires, mapping)
 }
@@ -228,11 +228,16 @@ impl Vandal {
         }
     }
 
-    /// Strikes one of the first `words` words behind `start`, headers more often than not.
-    fn strike(&mut self, start: usize, words: usize) {
-        let anywhere = self.next() as usize % words * 4;
+    /// Strikes one of the words of the region at `start`, headers more often than not.
+    fn strike(&mut self, start: usize, layout: &Layout) {
+        let anywhere = self.next() as usize % (layout.bodies_at / 4) * 4;
         let header = self.next() as usize % 4 * super::layout::HEADER + self.next() as usize % 5 * 4;
-        let at = start + if self.next().is_multiple_of(3) { anywhere } else { header };
+        let at = start
+            + match self.next() % 9 {
+                0..=2 => anywhere,
+                3 => layout.returns_at,
+                _ => header,
+            };
         let lie = self.lie();
         let word = self.mapping.at(at, 4).cast::<crate::sync::AtomicU32>();
         // SAFETY: inside the mapping and aligned; the wires access the words atomically too, or as plain bytes of payload in
@@ -253,7 +258,7 @@ fn nothing_that_a_peer_writes_makes_a_panic() {
         for _ in 0..300 {
             if vandal.next().is_multiple_of(3) {
                 let region = vandal.next() as usize % 2 * layout.total;
-                vandal.strike(region, layout.bodies_at / 4);
+                vandal.strike(region, &layout);
             }
             step(&mut peer, &mut vandal, 1);
             step(&mut wire, &mut vandal, 0);
@@ -293,4 +298,166 @@ fn step(wire: &mut RingWire, random: &mut Vandal, side: usize) {
             assert!(matches!(sent, Sent::Done | Sent::Full));
         }
     }
+}
+
+/// What a test does to a wire.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    /// Shows where the next message is to be built.
+    Reserve(u16),
+    Send(u16, usize),
+    Release(u16),
+    /// From a port to a port.
+    PassBack(u16, u16),
+    /// Asks whether that could be done.
+    AskToPass(u16, u16),
+}
+
+/// As many ports as are used below, more slots than spare bodies.
+const MANY_SLOTS: WireConfig = WireConfig { ports: 3, depth: 6, slot_bytes: 4096 };
+
+fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(usize, Deed, usize)>> {
+    use proptest::prelude::*;
+    let port = || 0..MANY_SLOTS.ports;
+    let deed = prop_oneof![
+        1 => port().prop_map(Deed::Reserve),
+        6 => (port(), prop_oneof![Just(4096_usize), Just(1200), Just(8)]).prop_map(|(port, bytes)| Deed::Send(port, bytes)),
+        5 => port().prop_map(Deed::Release),
+        2 => (port(), port()).prop_map(|(from, to)| Deed::PassBack(from, to)),
+        1 => (port(), port()).prop_map(|(from, to)| Deed::AskToPass(from, to)),
+    ];
+    // Runs of the same deed by the same end bring a wire to where all bodies are with one end.
+    prop::collection::vec((0..2_usize, deed, 1..40_usize), 1..60)
+}
+
+/// Both ends and what is under way: by the end that sent it and the port, the lengths.
+struct Both {
+    ends: [RingWire; 2],
+    under_way: [[std::collections::VecDeque<usize>; 3]; 2],
+}
+
+impl Both {
+    fn new() -> Both {
+        Both { ends: pair(MANY_SLOTS).0, under_way: Default::default() }
+    }
+
+    fn act(&mut self, end: usize, deed: Deed) {
+        match deed {
+            Deed::Reserve(port) => drop(self.reserve(end, port, 4096)),
+            Deed::Send(port, bytes) => {
+                if self.reserve(end, port, bytes) {
+                    self.ends[end].commit(key(port), bytes);
+                    self.under_way[end][usize::from(port)].push_back(bytes);
+                }
+            }
+            Deed::Release(port) => {
+                if self.see(end, port) {
+                    self.ends[end].release(port);
+                    self.under_way[1 - end][usize::from(port)].pop_front();
+                }
+            }
+            Deed::PassBack(from, to) => self.pass_back(end, from, to),
+            Deed::AskToPass(from, to) => {
+                let _ = self.see(end, from) && self.ends[end].can_pass_back(from, to);
+            }
+        }
+        assert_eq!(self.ends.each_ref().map(|end| end.lost().cloned()), [None, None]);
+    }
+
+    /// The promise: a port that is not full finds room.
+    fn reserve(&mut self, end: usize, port: u16, bytes: usize) -> bool {
+        let is_full = self.under_way[end][usize::from(port)].len() == MANY_SLOTS.depth as usize;
+        let room = self.ends[end].reserve(key(port), bytes);
+        assert_eq!(matches!(room, Room::Full), is_full, "end {end}, port {port}, {bytes} bytes: {room:?}");
+        !is_full
+    }
+
+    fn see(&mut self, end: usize, port: u16) -> bool {
+        let Some(&bytes) = self.under_way[1 - end][usize::from(port)].front() else { return false };
+        assert!(matches!(self.ends[end].poll(key(port), bytes), Arrival::Here(_)));
+        true
+    }
+
+    fn pass_back(&mut self, end: usize, from: u16, to: u16) {
+        let may = self.see(end, from) && self.ends[end].can_pass_back(from, to);
+        let bytes = self.under_way[1 - end][usize::from(from)].front().copied().unwrap_or_default();
+        if may && self.ends[end].pass_back(from, key(to), bytes) {
+            self.under_way[1 - end][usize::from(from)].pop_front();
+            self.under_way[end][usize::from(to)].push_back(bytes);
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn an_end_always_finds_a_body_for_a_port_that_is_not_full(deeds in deeds()) {
+        let mut both = Both::new();
+        for (end, deed, times) in deeds {
+            (0..times).for_each(|_| both.act(end, deed));
+        }
+        // Whatever came before, both ends can fill all their ports.
+        for end in [0, 1] {
+            for port in 0..MANY_SLOTS.ports {
+                while both.reserve(end, port, 4096) {
+                    both.act(end, Deed::Send(port, 4096));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_returns_of_an_end_count_as_its_own() {
+    let mut both = Both::new();
+    // All that end 0 may keep goes to it; then all slots at once, released when it may keep no more.
+    for _ in 0..80 {
+        both.act(1, Deed::Send(0, 4096));
+        both.act(0, Deed::Release(0));
+    }
+    (0..18).for_each(|n| both.act(1, Deed::Send(n % 3, 4096)));
+    (0..18).for_each(|n| both.act(0, Deed::Release(n % 3)));
+    // Now all goes the other way, one at a time.
+    for _ in 0..200 {
+        both.act(0, Deed::Send(0, 4096));
+        assert_eq!(both.under_way[0][0].len(), 1);
+        both.act(1, Deed::Release(0));
+    }
+}
+
+#[test]
+fn room_is_taken_by_who_first_uses_it() {
+    let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::empty()).unwrap();
+    let layout = Layout::new(CONFIG).unwrap();
+    rustix::fs::ftruncate(&file, 2 * layout.total as u64).unwrap();
+    let mapping = Mapping::of_file(std::os::fd::AsFd::as_fd(&file), 2 * layout.total, true).unwrap();
+    let taken = || rustix::fs::fstat(&file).unwrap().st_blocks as usize * 512;
+    let ringer = Doorbell::new().unwrap().ringer();
+    let region = |side: usize| Region::new(&mapping, side * layout.total, layout);
+    let [mut a, mut b] = [0, 1].map(|side| {
+        let (regions, ringer) = ([region(0), region(1)], ringer.clone());
+        RingWire::new(Ends { regions, side, ringer, lends: Lends::Nothing, first: 0 }).unwrap()
+    });
+    let front = 2 * (layout.front().len() + 2 * 4096);
+    assert!(taken() <= front, "{} bytes for two fronts of at most {front}", taken());
+    // Looking takes nothing, wherever one looks.
+    for port in 0..33 {
+        assert_eq!(b.poll(key(port), 0), Arrival::NotYet);
+        assert!(!b.may_have(port) && b.take(key(port), 0, |_| ()) == Arrival::NotYet);
+    }
+    let before = taken();
+    assert!(before <= front);
+    send(&mut a, 20, 8);
+    assert_eq!(b.poll(key(7), 8), Arrival::NotYet, "another port has been opened");
+    receive(&mut b, 20, 8);
+    let a_port = 2 * (layout.headers(20).len() + 2 * 4096);
+    assert!(taken() > before && taken() <= before + a_port, "{} after {before}", taken());
+    let before = taken();
+    send(&mut a, 20, 8192);
+    receive(&mut b, 20, 8192);
+    assert!((before + 8192..=before + 3 * 4096).contains(&taken()), "one body, {} after {before}", taken());
+    (0..100).for_each(|_| {
+        send(&mut b, 20, 8192);
+        receive(&mut a, 20, 8192);
+    });
+    assert!(taken() <= before + 3 * 4096 + (SPARE + 2) * 8192, "few bodies serve one port: {}", taken());
 }

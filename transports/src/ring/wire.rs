@@ -8,7 +8,7 @@ use super::layout::INLINE_BYTES;
 use super::receiver::{Found, Receiver, Shown};
 use super::sender::{Reader, Sender, Slot};
 use super::stock::Stock;
-use super::{Impossible, Lending, Region, region};
+use super::{Fault, Lending, NoRoom, Region, region};
 use crate::mapping::Mapping;
 use crate::wire::poll_and_release;
 use crate::{Arrival, Key, Lost, Ringer, Room, Sent, Ticket, Wire, WireConfig};
@@ -84,12 +84,16 @@ pub(crate) struct Ends {
 
 impl RingWire {
     /// An end of a wire. Both ends are made before either is used.
-    pub(crate) fn new(ends: Ends) -> RingWire {
+    ///
+    /// # Errors
+    /// Where there is no memory for the little that is taken at once.
+    pub(crate) fn new(ends: Ends) -> Result<RingWire, NoRoom> {
         let Ends { regions, side, ringer, lends, first } = ends;
+        regions.iter().try_for_each(Region::take_front)?;
         let sender = Sender::new(regions[side].clone(), first);
         let receiver = Receiver::new(regions[1 - side].clone(), first, lends.lending());
         let stock = Stock::new(regions[side].layout(), side as u32);
-        RingWire { sender, receiver, stock, regions, ringer, lends, lost: None }
+        Ok(RingWire { sender, receiver, stock, regions, ringer, lends, lost: None })
     }
 
     #[inline]
@@ -133,41 +137,59 @@ impl RingWire {
         }
     }
 
-    /// The value, or `otherwise` where the peer wrote what no correct peer writes; the wire is then lost.
+    /// The value, or `otherwise` where the peer wrote what no correct peer writes, or there is no memory; the wire is then lost.
     #[inline]
-    fn trust<T>(&mut self, outcome: Result<T, Impossible>, otherwise: T) -> T {
+    fn trust<T, E: Into<Fault>>(&mut self, outcome: Result<T, E>, otherwise: T) -> T {
         match outcome {
             Ok(value) => value,
-            Err(impossible) => {
-                self.mark_lost(Lost { cause: impossible.to_string() });
+            Err(fault) => {
+                self.fail(&fault.into());
                 otherwise
             }
         }
     }
 
-    /// Makes it possible to hold one body more: by learning what has been released, or by giving another back.
-    fn make_stock_room(&mut self) -> bool {
-        if self.stock.has_room() {
-            return true;
-        }
-        let learnt = self.sender.refresh_all(&mut self.stock);
-        self.trust(learnt, ());
-        if !self.stock.has_room()
-            && let Some(body) = self.stock.give_up()
-        {
-            self.receiver.give_back(body);
-        }
-        self.stock.has_room()
+    #[cold]
+    fn fail(&mut self, fault: &Fault) {
+        self.mark_lost(Lost { cause: fault.to_string() });
     }
 
-    /// The body of the message that is shown on a port, if it can go out on `port` as it is.
+    /// Whether this end may hold one body more.
+    fn has_stock_room(&mut self) -> bool {
+        let has_room = self.sender.has_stock_room(&mut self.stock);
+        self.trust(has_room, false)
+    }
+
+    /// The body of the message that is shown on a port, if it can go out on `port` as it is: this end may hold it, or has another to
+    /// give back for it.
     fn body_to_pass(&mut self, from: u16, port: u16) -> Option<u32> {
         let body = self.receiver.shown_body(from)?;
         let checked = self.stock.check(body);
         let is_theirs = checked.is_ok();
         self.trust(checked, ());
         let room = self.sender.has_room(port, &mut self.stock);
-        (is_theirs && self.trust(room, false) && self.make_stock_room()).then_some(body)
+        let can_go = is_theirs && self.trust(room, false);
+        (can_go && (self.has_stock_room() || self.stock.has_any())).then_some(body)
+    }
+
+    /// Gives a body back in place of one that is passed on, so that as many stay with either end.
+    #[cold]
+    fn give_another_back(&mut self) -> bool {
+        let taken = self.sender.take(&mut self.stock);
+        let Some(body) = self.trust(taken, None) else { return false };
+        self.stock.give_up(body);
+        self.receiver.give_back(body);
+        true
+    }
+
+    /// A message has come on a port on which this end has sent nothing yet; its next message may answer.
+    #[cold]
+    fn poll_opened(&mut self, key: Key, bytes: usize) -> Arrival {
+        let opened = self.sender.open(key.port);
+        match self.trust(opened.map(|()| true), false) {
+            true => self.poll(key, bytes),
+            false => Arrival::NotYet,
+        }
     }
 
     /// What a message on a port tells the peer of the other direction.
@@ -197,13 +219,9 @@ impl RingWire {
     }
 
     fn release_any(&mut self, port: u16) {
-        let mut released = self.receiver.release(port, &mut self.stock, false);
-        if matches!(released, Ok(false)) {
-            // What was sent long ago may have been released since: look before giving a warm body away.
-            let learnt = self.sender.refresh_all(&mut self.stock);
-            released = learnt.and_then(|()| self.receiver.release(port, &mut self.stock, true));
-        }
-        self.trust(released, false);
+        let may_keep = self.receiver.shown_body(port).is_none() || self.has_stock_room();
+        let released = self.receiver.release(port, &mut self.stock, may_keep);
+        self.trust(released, ());
     }
 
     fn lend(&mut self, key: Key, pieces: &[RawSpan], may_lend: bool) -> Option<Ticket> {
@@ -268,6 +286,7 @@ impl Wire for RingWire {
         let found = self.receiver.poll(key, bytes, &self.stock);
         match self.trust(found, Found::NotYet) {
             Found::NotYet => Arrival::NotYet,
+            Found::Opened => self.poll_opened(key, bytes),
             Found::Here(shown) => {
                 self.sender.learn(key.port, self.receiver.credit(key.port), &mut self.stock);
                 Arrival::Here(self.show(shown, bytes))
@@ -315,6 +334,9 @@ impl Wire for RingWire {
     #[inline]
     fn pass_back(&mut self, from: u16, key: Key, bytes: usize) -> bool {
         let Some(body) = self.body_to_pass(from, key.port) else { return false };
+        if !self.stock.has_room() && !self.give_another_back() {
+            return false;
+        }
         let credit = self.credit(key.port);
         self.sender.pass_on(key, bytes, body, credit, &mut self.stock);
         self.receiver.advance(from);

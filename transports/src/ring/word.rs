@@ -25,6 +25,9 @@ pub(crate) fn word(flag: u64, sequence: u32, last: u64) -> Word {
     Word { operation: plain as u32, fingerprint: high.wrapping_sub(sequence.wrapping_mul(STRIDE)) }
 }
 
+/// A length word that no message has.
+pub(crate) const NO_LENGTH: u64 = u64::MAX;
+
 /// A length word.
 #[inline]
 pub(crate) fn length(bytes: usize, place: u16) -> u64 {

@@ -15,7 +15,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::ranges::Ranges;
 use super::room::Room;
-use super::segment::{self, PIECE_BYTES, SegmentError, shortage, system};
+use super::segment::{self, SegmentError, shortage, system};
+use crate::demand::PIECE_BYTES;
 use crate::mapping::{LARGE_PAGE, Mapping};
 
 /// Blocks begin and end on pages.

@@ -24,7 +24,7 @@ pub use segment::{Segment, SegmentError};
 /// The first page of a segment holds the `asleep` word.
 const REGIONS_AT: usize = 4096;
 
-/// How long the inbox of a rank must be that shares the host with `local_ranks - 1` others.
+/// How long the inbox of a rank must be, and how much memory is taken for it at most, that shares the host with `local_ranks - 1` others.
 ///
 /// # Errors
 /// Where the dimensions are impossible.
@@ -52,7 +52,7 @@ pub struct Heaps {
 }
 
 /// Two inboxes cannot be joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// The dimensions are impossible.
     #[error(transparent)]
@@ -71,6 +71,9 @@ pub enum JoinError {
         /// Where it would end.
         end: usize,
     },
+    /// There is no memory for the little that a wire takes at once.
+    #[error("{0}")]
+    NoRoom(String),
     /// A rank has no wire to itself.
     #[error("local rank {0} cannot be joined with itself")]
     Same(usize),
@@ -111,7 +114,8 @@ pub fn wire_from(
     let lends = heaps.map_or(Lends::Nothing, |Heaps { own, peer }| {
         Lends::Heaps(ring::Heaps { own: Arc::clone(own.mapping()), peer: peer.into_mapping() })
     });
-    Ok(AnyWire::Ring(RingWire::new(Ends { regions, side, ringer, lends, first })))
+    let wire = RingWire::new(Ends { regions, side, ringer, lends, first });
+    wire.map(AnyWire::Ring).map_err(|no_room| JoinError::NoRoom(no_room.to_string()))
 }
 
 /// The region of an inbox that local rank `sender` sends into.

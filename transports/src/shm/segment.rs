@@ -1,4 +1,4 @@
-//! [`Segment`]: shared memory without a name, all there from the start and sealed against resizing.
+//! [`Segment`]: shared memory without a name, sealed against resizing. Its pages are found when they are first used (`crate::demand`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,12 +11,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::room::Room;
+use crate::demand::{self, PIECE_BYTES};
 use crate::mapping::{Mapping, SharedWord};
 use crate::{Doorbell, Ringer};
 
-/// Segments are allocated so many bytes at a time: ranks that share a limit and start at once then see each other's share of it,
-/// and none takes more past it than is kept free.
-pub(super) const PIECE_BYTES: usize = 2 << 20;
+const PAGE: usize = 4096;
 
 /// Where the `asleep` word of the owner's doorbell lies.
 const ASLEEP_AT: usize = 0;
@@ -72,7 +71,8 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Makes a segment of `bytes` zeros, every page of it allocated.
+    /// Makes a segment of `bytes` zeros, for which there must be room. Its first page is there at once, and where the kernel cannot find
+    /// the others on demand, all of them.
     ///
     /// # Errors
     /// [`SegmentError::Shortage`] where memory, or this process's share of it, does not suffice; the kernel's otherwise.
@@ -83,8 +83,9 @@ impl Segment {
         }
         let file = make_file(bytes)?;
         ftruncate(&file, bytes as u64).map_err(|error| system(bytes, "set its length", error))?;
-        for start in (0..bytes).step_by(PIECE_BYTES) {
-            allocate(&file, start, bytes)?;
+        let at_once = if demand::is_possible() { bytes.min(PAGE) } else { bytes };
+        for start in (0..at_once).step_by(PIECE_BYTES) {
+            allocate(&file, start, at_once)?;
         }
         Segment::seal(file, bytes)
     }
@@ -94,7 +95,6 @@ impl Segment {
     /// # Errors
     /// The kernel's.
     pub fn try_one() -> Result<(), SegmentError> {
-        const PAGE: usize = 4096;
         let file = make_file(PAGE)?;
         ftruncate(&file, PAGE as u64).map_err(|error| system(PAGE, "set its length", error))?;
         fallocate_piece(&file, 0, PAGE).map_err(|error| system(PAGE, "allocate its pages", error))?;
@@ -143,11 +143,8 @@ impl Segment {
     }
 
     fn map(file: OwnedFd, bytes: usize) -> Result<Segment, SegmentError> {
-        let mapping = Mapping::of_file(file.as_fd(), bytes).map_err(|source| SegmentError::System {
-            bytes,
-            action: "map it",
-            source,
-        })?;
+        let mapping = Mapping::of_file(file.as_fd(), bytes, demand::is_possible())
+            .map_err(|source| SegmentError::System { bytes, action: "map it", source })?;
         Ok(Segment { file, mapping })
     }
 }
@@ -221,7 +218,17 @@ mod tests {
         for length in [0, 4096, 4 * 4096] {
             assert_eq!(ftruncate(segment.file(), length), Err(Errno::PERM));
         }
-        assert_eq!(fstat(segment.file()).unwrap().st_blocks * 512, 3 * 4096, "all pages are there");
+        if demand::is_possible() {
+            assert_eq!(taken(&segment), 4096, "one page is there");
+            demand::take(segment.mapping(), 4096..4097).unwrap();
+            assert_eq!(taken(&segment), 2 * 4096, "and now another");
+        }
+        demand::take(segment.mapping(), 0..3 * 4096).unwrap();
+        assert_eq!(taken(&segment), 3 * 4096, "all pages are there");
+    }
+
+    fn taken(segment: &Segment) -> i64 {
+        fstat(segment.file()).unwrap().st_blocks * 512
     }
 
     #[test]
