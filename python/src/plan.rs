@@ -4,7 +4,7 @@ use hcomm::planner::choose::LinkKind;
 use hcomm::planner::export::{self, Drawing, Sizing};
 use hcomm::planner::timeline::{Model, predict};
 use hcomm::planner::{self, Choice};
-use hcomm::tuning::{self, Tuned};
+use hcomm::tuning::{self, Spread, Tuned};
 use hcomm::{Collective, Communicator, DType, Rank, Request, Settings, Topology};
 use pyo3::prelude::*;
 
@@ -149,7 +149,7 @@ pub fn plan(
         if hosts == 1 { Topology::single_host(ranks) } else { Topology::hosts(hosts, ranks / hosts) };
     let settings = Settings::from_env().map_err(|error| errors::setting(py, &error.to_string()))?;
     let tuned = Tuned::load(&settings.tuning).map_err(|error| errors::setting(py, &error.to_string()))?;
-    let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, ranks);
+    let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, Spread::of(&topology));
     let choice = Choice::with(&topology, &basis).map_err(|error| errors::plan(py, &error.to_string()))?;
     let request = request(collective, count, dtype, op, root)?;
     let request = match algorithm {

@@ -15,6 +15,8 @@ mod demand;
 pub mod endpoint;
 pub mod fence;
 #[cfg(not(loom))]
+pub mod files;
+#[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
 pub mod inproc;

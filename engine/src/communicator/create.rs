@@ -12,10 +12,10 @@ use hcomm_planner::choose::LinkKind;
 use hcomm_planner::{PinError, Topology};
 use hcomm_transports::rendezvous::{Cancel, Dimensions, JoinError, Roster, Route};
 use hcomm_transports::tcp::TcpOptions;
-use hcomm_transports::{Control, Endpoint, WireConfig, control, inproc};
+use hcomm_transports::{Control, Endpoint, control, inproc};
 
 use super::agreed::Agreed;
-use super::place::{crowded, hosts_of, is_crowded, planner, topology_of, usable_cores};
+use super::place::{crowded, hosts_of, is_crowded, planner, shortage_ahead, topology_of, usable_cores};
 use super::split::Hall;
 use super::summon::{self, Call, met_at, token_of};
 use super::{Communicator, Facts, Inner, Link, Options};
@@ -30,7 +30,7 @@ use crate::log::Log;
 use crate::meeting::MeetingError;
 use crate::profile::Recorder;
 use crate::settings::{AgreementError, SettingError, Settings};
-use crate::tuning::{self, Tuned, TunedError};
+use crate::tuning::{self, Spread, Tuned, TunedError};
 
 /// Why there is no communicator.
 #[derive(thiserror::Error)]
@@ -116,6 +116,8 @@ pub(super) struct Parts {
     pub topology: Topology,
     /// What joins the ranks of a host.
     pub local: LinkKind,
+    /// How the ranks lie on hosts, as their wires were made for it.
+    pub spread: Spread,
     pub facts: Facts,
     pub first: u64,
 }
@@ -188,6 +190,9 @@ impl Communicator {
             summon::remarks(placement, &settings, &session).iter().for_each(|remark| remark.tell(&log));
         }
         let hosts = hosts_of(&session.roster, settings.transport);
+        if let Some(warning) = shortage_ahead(&settings, &hosts, &session.roster, placement.rank) {
+            log.warn(&warning);
+        }
         let topology = crowded(topology_of(&settings, &hosts)?, &session.roster, agreed.quota);
         let links = session.roster.routes.iter().map(describe_route).collect();
         let is_crowded = is_crowded(&session.roster, placement.rank);
@@ -201,6 +206,7 @@ impl Communicator {
             settings,
             topology,
             local: LinkKind::Shm,
+            spread: Spread::of_hosts(&hosts),
             facts: Facts { is_crowded, links, hall: None, address, token, agreed: Arc::new(agreed) },
             first: 0,
         })
@@ -260,7 +266,8 @@ impl Communicator {
         if world == 0 {
             return Err(CreateError::EmptyWorld);
         }
-        let config = dimensions(settings, world - 1);
+        let spread = Spread::of_hosts(&vec![0; world]);
+        let config = spread.wire(settings);
         let endpoints = inproc::mesh_from(world, config, first as u32)
             .map_err(|error| CreateError::Memory(error.to_string()))?;
         let watches: Vec<Arc<Watch>> = (0..world).map(|_| Watch::new(first)).collect();
@@ -290,6 +297,7 @@ impl Communicator {
                     settings: settings.clone(),
                     topology: topology.clone(),
                     local: LinkKind::Inproc,
+                    spread,
                     facts: facts.clone(),
                     first,
                 })
@@ -298,9 +306,10 @@ impl Communicator {
     }
 
     pub(super) fn assemble(parts: Parts) -> Result<Communicator, CreateError> {
-        let Parts { rank, world, endpoint, control, watch, settings, topology, local, facts, first } = parts;
+        let Parts { rank, world, endpoint, control, watch, settings, topology, local, spread, facts, first } =
+            parts;
         let log = Log::new(rank, settings.debug);
-        let planner = planner(topology, &settings, &facts.agreed, local).map_err(Box::new)?;
+        let planner = planner(topology, &settings, &facts.agreed, (local, spread)).map_err(Box::new)?;
         let message_bytes = endpoint.wires.iter().flatten().map(|wire| message_bytes(wire, &settings)).min();
         let peers = Peers::new(rank, world, control.clone(), watch.clone(), log.clone());
         let recorder = Recorder::new(settings.trace_events as usize).map_err(|_| {
@@ -355,7 +364,7 @@ pub(super) fn tuned(settings: &Settings) -> Result<Tuned, CreateError> {
 
 /// The dimensions of all wires, equal on all ranks.
 pub(super) fn wires_of(settings: &Settings, roster: &Roster) -> Dimensions {
-    let wire = dimensions(settings, roster.members.len() - 1);
+    let wire = Spread::of_hosts(&hosts_of(roster, settings.transport)).wire(settings);
     let link_bytes_per_s = Some(settings.link_rate.bytes_per_s).filter(|rate| *rate > 0);
     let inflight_bytes = match settings.inflight_bytes.0 {
         0 => link_bytes_per_s.map_or(DEFAULT_INFLIGHT_BYTES, |rate| rate / 250),
@@ -374,13 +383,6 @@ fn describe_route(route: &Option<Route>) -> String {
         Some(Route::Shm) => "shm".to_owned(),
         Some(Route::Tcp { why_not_shm }) => format!("tcp ({why_not_shm})"),
     }
-}
-
-/// Ports, depth and slots of every wire, from the agreed settings and the number of peers that share a host with the one that has
-/// most.
-pub(super) fn dimensions(settings: &Settings, peers: usize) -> WireConfig {
-    let slot_bytes = tuning::slot_bytes(settings, peers);
-    WireConfig { ports: tuning::WIRE_PORTS, depth: settings.depth, slot_bytes }
 }
 
 /// The largest message of a tile.

@@ -4,25 +4,26 @@
 use hcomm_ops::Rank;
 use hcomm_planner::choose::LinkKind;
 use hcomm_planner::{Basis, PinError, Planner, Topology};
-use hcomm_transports::rendezvous::Roster;
+use hcomm_transports::rendezvous::{Roster, Route};
+use hcomm_transports::shm;
 
 use super::CreateError;
 use super::agreed::Agreed;
 use crate::settings::{Settings, TransportChoice};
-use crate::tuning;
+use crate::tuning::{self, Spread};
 
 /// What chooses and compiles the plans: equal on all ranks.
 pub(super) fn planner(
     topology: Topology,
     settings: &Settings,
     agreed: &Agreed,
-    local: LinkKind,
+    (local, spread): (LinkKind, Spread),
 ) -> Result<Planner, PinError> {
     let basis = Basis {
         inherited: agreed.inherited_pins(),
         is_split: agreed.is_split,
         communicator: agreed.name.clone(),
-        ..tuning::basis(settings, &agreed.tuned, local, topology.world())
+        ..tuning::basis(settings, &agreed.tuned, local, spread)
     };
     Planner::with(topology, &basis)
 }
@@ -39,6 +40,23 @@ pub(super) fn hosts_of(roster: &Roster, transport: TransportChoice) -> Vec<usize
         TransportChoice::Shm => vec![0; members.len()],
         TransportChoice::Auto => (0..members.len()).map(first_near).collect(),
     }
+}
+
+/// That this host's ranks may come to need more shared memory than there is now, before they have taken any of it. The first of them says it.
+pub(super) fn shortage_ahead(
+    settings: &Settings,
+    hosts: &[usize],
+    roster: &Roster,
+    rank: Rank,
+) -> Option<String> {
+    let sharing = |other: &Rank| *other == rank || roster.routes[*other] == Some(Route::Shm);
+    let near: Vec<Rank> = (0..hosts.len()).filter(sharing).collect();
+    if near.len() < 2 || near.first() != Some(&rank) {
+        return None;
+    }
+    let config = Spread::of_hosts(hosts).wire(settings);
+    let inbox = shm::segment_bytes(config, near.len()).ok()?;
+    shm::Room::left().why_too_little(inbox as u64, near.len())
 }
 
 /// Whether the ranks of this rank's machine, whatever joins them, are more than the processors that they may use together: each of

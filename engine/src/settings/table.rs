@@ -52,7 +52,8 @@ settings! {
     transport: TransportChoice = TransportChoice::Auto, "HCOMM_TRANSPORT", Range::ANY, AGREED,
         "what joins the ranks: shared memory within a host and TCP between hosts (auto), or one of them everywhere";
     buffer_size: Bytes = Bytes(32 * MIB), "HCOMM_BUFFER_SIZE", Range::from_to(64 * KIB, 64 * GIB), AGREED,
-        "staging memory of one communicator on one rank; less of it makes tiles smaller and starts fewer operations at once";
+        "staging memory of one communicator on one rank, of which is taken what is used; less of it makes tiles smaller. \
+         Each peer of the same host is promised 390 KiB of it in any case, more with a greater depth";
     tile_bytes: Bytes = Bytes(0), "HCOMM_TILE_BYTES", Range::from_to(128, GIB).or_zero(), AGREED,
         "bytes that move as one message, rounded down to a multiple of 128; 0 lets hcomm choose by transport and buffer size";
     depth: u32 = 2, "HCOMM_DEPTH", Range::from_to(2, 64), AGREED,

@@ -2,16 +2,17 @@
 //! read. `hcomm tune` writes such files; what they say is read in `hcomm_planner::choose::tuning`.
 
 mod machine;
+mod spread;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hcomm_planner::choose::tuning::{LONGEST_BYTES, Machine};
-use hcomm_planner::choose::{Basis, LinkKind, Tuning, TuningError, USUAL_SLOT_BYTES};
+use hcomm_planner::choose::{Basis, LinkKind, Tuning, TuningError};
 
 pub use machine::this_machine;
+pub use spread::Spread;
 
-use crate::call::LEAST_SLOT_BYTES;
 use crate::domain::p2p;
 use crate::file::read_text;
 use crate::settings::{Settings, TuningChoice};
@@ -140,13 +141,13 @@ pub fn usual_path() -> Option<PathBuf> {
     Some(config.join("hcomm/tuning.toml"))
 }
 
-/// What a planner of `world` ranks goes by under these settings, the pins of communicators aside.
-pub fn basis(settings: &Settings, tuned: &Tuned, local: LinkKind, world: usize) -> Basis {
+/// What a planner of ranks on their hosts goes by under these settings, the pins of communicators aside.
+pub fn basis(settings: &Settings, tuned: &Tuned, local: LinkKind, spread: Spread) -> Basis {
     Basis {
         tuning: tuned.tuning.clone(),
         source: tuned.source.clone(),
         local,
-        slot_bytes: message_bytes(settings, slot_bytes(settings, world.saturating_sub(1))) as u64,
+        slot_bytes: message_bytes(settings, spread.slot_bytes(settings)) as u64,
         are_tiles_free: settings.tile_bytes.0 == 0,
         pins: settings.algorithm.to_pins("HCOMM_ALGORITHM"),
         deterministic: settings.deterministic,
@@ -156,17 +157,6 @@ pub fn basis(settings: &Settings, tuned: &Tuned, local: LinkKind, world: usize) 
 
 /// Ports of a wire: those of the operations, and the one of tagged messages.
 pub(crate) const WIRE_PORTS: u16 = p2p::PORT + 1;
-
-/// Bytes of a slot, from the agreed settings and the number of peers.
-pub fn slot_bytes(settings: &Settings, peers: usize) -> usize {
-    let slots = peers.max(1) as u64 * u64::from(WIRE_PORTS) * u64::from(settings.depth);
-    let wanted = match settings.tile_bytes.0 {
-        0 => USUAL_SLOT_BYTES,
-        bytes => bytes,
-    };
-    let fits = (settings.buffer_size.0 / slots).clamp(LEAST_SLOT_BYTES as u64, 1 << 30);
-    (wanted.max(LEAST_SLOT_BYTES as u64).min(fits) / 128 * 128) as usize
-}
 
 /// The largest message that a slot of so many bytes is used for.
 pub fn message_bytes(settings: &Settings, slot_bytes: usize) -> usize {
@@ -240,15 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn slots_shrink_with_the_peers() {
-        let settings = Settings::default();
-        assert_eq!(slot_bytes(&settings, 1), 128 << 10);
-        assert!(slot_bytes(&settings, 100) < 128 << 10);
-        assert_eq!(slot_bytes(&settings, 1 << 20), LEAST_SLOT_BYTES);
+    fn messages_are_as_long_as_the_settings_say() {
         let settings = Settings::from_pairs([("HCOMM_TILE_BYTES", "1000")]).expect("legal");
-        assert_eq!(slot_bytes(&settings, 1), LEAST_SLOT_BYTES);
         assert_eq!(message_bytes(&settings, 4096), 896);
-        let basis = basis(&settings, &Tuned::default(), LinkKind::Tcp, 4);
+        let basis = basis(&settings, &Tuned::default(), LinkKind::Tcp, Spread { near: 0, far: 3 });
         assert_eq!((basis.slot_bytes, basis.are_tiles_free), (896, false));
     }
 }

@@ -8,7 +8,7 @@ use hcomm_ops::Rank;
 
 use crate::mapping::Mapping;
 use crate::ring::{BadConfig, Ends, Layout, Lends, Region, RingWire};
-use crate::{AnyWire, Doorbell, Endpoint, Ringer, WireConfig};
+use crate::{AnyWire, Doorbell, Endpoint, Ringer, WireConfig, files};
 
 /// A mesh could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,8 @@ pub enum MeshError {
     Config(#[from] BadConfig),
     /// The kernel refused memory or a file descriptor.
     #[error(
-        "the wires of {world} ranks in process need {bytes} bytes of address space and {world} eventfds: {source}"
+        "the wires of {world} ranks in process need {bytes} bytes of address space and {world} eventfds: {}",
+        files::explain(source)
     )]
     System {
         /// Ranks.
@@ -44,6 +45,7 @@ pub fn mesh(world: usize, config: WireConfig) -> Result<Vec<Endpoint>, MeshError
 /// As [`mesh`].
 #[doc(hidden)]
 pub fn mesh_from(world: usize, config: WireConfig, first: u32) -> Result<Vec<Endpoint>, MeshError> {
+    files::raise_limit();
     let layout = Layout::new(config)?;
     let bytes = world * world.saturating_sub(1) * layout.total;
     build(world, layout, first).map_err(|source| MeshError::System { world, bytes, source })

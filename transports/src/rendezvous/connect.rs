@@ -18,6 +18,7 @@ use super::message::{self, Message, PairHello, Purpose};
 use super::pairs::{Data, Pair};
 use super::roster::{Doors, Member, Route};
 use crate::control::socket::Socket;
+use crate::files;
 use crate::wire::WireConfig;
 
 /// Pause before the addresses of a peer are tried again.
@@ -59,7 +60,8 @@ impl Connector {
             match timeout(left.min(ATTEMPT), self.attempt_unix(name)).await {
                 Ok(Ok(stream)) => return Ok((stream, Arc::clone(local))),
                 Ok(Err(error)) => {
-                    cause = format!("the Unix socket of rank {} cannot be opened: {error}", self.peer);
+                    let why = files::explain(&error);
+                    cause = format!("the Unix socket of rank {} cannot be opened: {why}", self.peer);
                     if is_final(&error) {
                         return Err(cause);
                     }

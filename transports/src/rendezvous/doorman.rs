@@ -16,6 +16,7 @@ use super::handshake::{self, HandshakeError};
 use super::queue::Queue;
 use super::token::Token;
 use crate::control::socket::Socket;
+use crate::files;
 
 /// Proved connections that nobody has taken yet.
 const MOST_PROVED: usize = 256;
@@ -103,6 +104,7 @@ impl Door {
                     Ok(visitor) => visitors.let_in(self.clone(), visitor),
                     Err(error) => {
                         tracing::debug!(%error, "a connection could not be accepted");
+                        self.remember(format!("a connection, since {}", files::explain(&error)));
                         visitors.make_room().await;
                     }
                 },
@@ -123,10 +125,14 @@ impl Door {
     fn note(&self, from: &str, error: &HandshakeError) {
         tracing::debug!(from, %error, "a connection was refused");
         if matches!(error, HandshakeError::Version { .. } | HandshakeError::Unproved) {
-            let mut notes = self.notes.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if notes.len() < MAX_NOTES {
-                notes.push(format!("{from}, because {error}"));
-            }
+            self.remember(format!("{from}, because {error}"));
+        }
+    }
+
+    fn remember(&self, note: String) {
+        let mut notes = self.notes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < MAX_NOTES && !notes.contains(&note) {
+            notes.push(note);
         }
     }
 }

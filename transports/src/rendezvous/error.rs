@@ -7,6 +7,7 @@ use std::time::Duration;
 use hcomm_ops::Rank;
 
 use super::message::Message;
+use crate::files;
 
 /// Why there is no communicator. All ranks that had arrived are told the same.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ pub enum JoinError {
         world: usize,
     },
     /// Rank 0 cannot listen: choose another address.
-    #[error("rank 0 cannot listen at {address:?}: {source}")]
+    #[error("rank 0 cannot listen at {address:?}: {}", files::explain(source))]
     Listen {
         /// The address given.
         address: String,
@@ -85,6 +86,23 @@ pub enum JoinError {
         /// What was asked for, and what there is.
         cause: String,
     },
+    /// A rank may not open as many files as its connections need: raise that limit (`ulimit -n`), or start fewer ranks.
+    #[error(
+        "rank {rank} needs some {needed} open files for connections with {peers} others, beside the {open} that it has; it may have {limit} at \
+         once (ulimit -n, LimitNOFILE)"
+    )]
+    Files {
+        /// Who.
+        rank: Rank,
+        /// Other ranks.
+        peers: usize,
+        /// About how many more.
+        needed: u64,
+        /// How many it has.
+        open: u64,
+        /// How many it may have.
+        limit: u64,
+    },
     /// All are there, but not all were connected in time.
     #[error("rank {rank} was not connected with {} within {}", list(peers), seconds(*within))]
     Unconnected {
@@ -116,7 +134,7 @@ pub enum JoinError {
         there: String,
     },
     /// The system refused something that every process may have.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {}", files::explain(source))]
     System {
         /// What was to be done.
         what: &'static str,

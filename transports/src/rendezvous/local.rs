@@ -54,7 +54,11 @@ impl Local {
         };
         let no_memory = |cause: String| JoinError::Memory { rank: own, cause };
         let bytes = shm::segment_bytes(config, ranks.len()).map_err(|error| no_memory(error.to_string()))?;
-        let segment = Segment::create(bytes).map_err(|error| no_memory(error.to_string()))?;
+        let segment = Segment::create(bytes).map_err(|error| {
+            let all = (bytes as u64).saturating_mul(ranks.len() as u64);
+            let host = format!("the {} ranks of its host may need {all} for this communicator", ranks.len());
+            no_memory(format!("{error}; {host}"))
+        })?;
         let doorbell = segment.doorbell().map_err(|error| no_memory(error.to_string()))?;
         let terms = Terms { config, local_ranks: ranks.len() as u32 };
         let heap = Heap::create(ranks.len()).ok();

@@ -15,12 +15,12 @@ use super::context::Context;
 use super::doorman::Doorman;
 use super::error::{JoinError, list};
 use super::lobby::Lobby;
-use super::local::Local;
+use super::local::{Local, why_not_shm};
 use super::roster::{Member, Route};
 use crate::control::socket::Socket;
 use crate::shm::Heap;
 use crate::wire::WireConfig;
-use crate::{AnyWire, Doorbell};
+use crate::{AnyWire, Doorbell, files};
 
 /// A connected pair, seen from one side.
 #[derive(Debug)]
@@ -48,12 +48,32 @@ pub(super) async fn connect_all(
     members: &[Member],
     config: WireConfig,
 ) -> Result<(Vec<Pair>, Place), JoinError> {
+    check_files(context, members)?;
     let local = Local::new(context, members, config)?.map(Arc::new);
     let mut lobby = Lobby::new(context, local.clone(), config);
     let pairs =
         meet_all(context, doorman, &mut lobby, connect_lower(context, &local, members, config)).await?;
     lobby.close().await;
     Ok((pairs, place(local)?))
+}
+
+/// What a connection keeps open: with a rank of this host its socket, the eventfd that wakes it, and a handle of its process; with another
+/// two sockets.
+const FILES_OF_NEAR: u64 = 3;
+const FILES_OF_FAR: u64 = 2;
+
+/// Says before anything is opened that the connections need more files than this process may have.
+fn check_files(context: &Context, members: &[Member]) -> Result<(), JoinError> {
+    let (Some(limit), Some(open)) = (files::limit(), files::open()) else { return Ok(()) };
+    let files_of = |peer: Rank| match why_not_shm(context, members, peer) {
+        None => FILES_OF_NEAR,
+        Some(_) => FILES_OF_FAR,
+    };
+    let needed = (0..members.len()).filter(|peer| *peer != context.rank).map(files_of).sum();
+    if open.saturating_add(needed) <= limit {
+        return Ok(());
+    }
+    Err(JoinError::Files { rank: context.rank, peers: members.len() - 1, needed, open, limit })
 }
 
 /// Begins to connect with the lower ranks.

@@ -20,7 +20,7 @@ use crate::control::socket::Socket;
 use crate::control::watch::Watch;
 use crate::endpoint::{Doorbell, Endpoint};
 use crate::tcp::{TcpOptions, TcpWire};
-use crate::{AnyWire, schedule};
+use crate::{AnyWire, files, schedule};
 
 /// How much longer than the deadline the caller waits for the control thread to say what went wrong.
 const VERDICT: Duration = Duration::from_secs(5);
@@ -30,6 +30,7 @@ const VERDICT: Duration = Duration::from_secs(5);
 /// # Errors
 /// See [`JoinError`]. All ranks that have arrived fail, with the same cause.
 pub fn join(join: Join) -> Result<Session, JoinError> {
+    files::raise_limit();
     let limit = join.deadline + VERDICT;
     let (answer, answered) = bounded(1);
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -6,7 +6,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | `hcommshm` |
-//! | 8 | 4 | version of this message and of the ring's layout: 2 |
+//! | 8 | 4 | version of this message and of the ring's layout: 3 |
 //! | 12 | 4 | the sender's number among the ranks of the host |
 //! | 16 | 4 | how many ranks the host has |
 //! | 20 | 4 | slots of a port |
@@ -23,16 +23,16 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 use super::{Heap, PeerHeap, Segment, SegmentError, segment_bytes};
 use crate::ring::BadConfig;
-use crate::{Doorbell, Ringer, WireConfig};
+use crate::{Doorbell, Ringer, WireConfig, files};
 
 const MAGIC: [u8; 8] = *b"hcommshm";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const BYTES: usize = 56;
 
 /// What both ends of a handover must agree on.
@@ -77,7 +77,7 @@ pub enum HandoverError {
     #[error("the peer neither sent nor took its shared-memory segment within {0:?}")]
     TimedOut(Duration),
     /// The connection failed.
-    #[error("handing over shared memory: {0}")]
+    #[error("handing over shared memory: {}", files::explain(.0))]
     System(#[from] io::Error),
     /// It is not hcomm that speaks.
     #[error("a handover began with {0:?} where {magic:?} was expected", magic = MAGIC)]
@@ -104,6 +104,9 @@ pub enum HandoverError {
     /// Not the descriptors that were expected.
     #[error("a handover brought {0} where a segment, an eventfd and, if it says so, a heap were expected")]
     Descriptors(String),
+    /// The kernel could not hand the descriptors to this process, which may not have more.
+    #[error("a handover's descriptors could not be opened: {}", files::out_of_files())]
+    Files,
     /// The dimensions are impossible.
     #[error(transparent)]
     Config(#[from] BadConfig),
@@ -149,8 +152,12 @@ pub fn receive(
 ) -> Result<Handed, HandoverError> {
     let start = Instant::now();
     let mut message = [0_u8; BYTES];
-    let (got, descriptors) =
+    let (got, descriptors, are_all) =
         receive_first(stream, &mut message, deadline).map_err(|error| failed(error, start))?;
+    // The message has room for more descriptors than anybody sends, so that it is the process that has not.
+    if !are_all && descriptors.len() < 3 {
+        return Err(HandoverError::Files);
+    }
     receive_rest(stream, &mut message[got..], deadline).map_err(|error| failed(error, start))?;
     let (index, segment_length, heap_length) = decode(&message, terms)?;
     let (segment, event, heap) = sort(descriptors, heap_length > 0)?;
@@ -218,12 +225,12 @@ fn decode(message: &[u8; BYTES], ours: Terms) -> Result<(u32, u64, u64), Handove
     Ok((index, u64_at(40), u64_at(48)))
 }
 
-/// The first bytes and the descriptors that come with them.
+/// The first bytes, the descriptors that come with them, and whether none was left out.
 fn receive_first(
     stream: &UnixStream,
     message: &mut [u8],
     deadline: Instant,
-) -> io::Result<(usize, Vec<OwnedFd>)> {
+) -> io::Result<(usize, Vec<OwnedFd>, bool)> {
     // Room for more descriptors than are expected, so that too many are noticed (and closed).
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
@@ -238,7 +245,7 @@ fn receive_first(
             descriptors.extend(rights);
         }
     }
-    Ok((came.bytes, descriptors))
+    Ok((came.bytes, descriptors, !came.flags.contains(ReturnFlags::CTRUNC)))
 }
 
 fn receive_rest(mut stream: &UnixStream, mut rest: &mut [u8], deadline: Instant) -> io::Result<()> {

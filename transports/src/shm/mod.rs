@@ -33,6 +33,31 @@ pub fn segment_bytes(config: WireConfig, local_ranks: usize) -> Result<usize, Ba
     region.checked_mul(local_ranks.saturating_sub(1)).map(|all| all + REGIONS_AT).ok_or(BadConfig(config))
 }
 
+/// The longest slots, in multiples of 128 bytes, at most `wanted` and at least `least`, with which the inbox of a rank that shares the
+/// host with `local_ranks - 1` others takes no more than `bytes`; `least` where there are none.
+pub fn slot_bytes_within(
+    bytes: u64,
+    config: WireConfig,
+    local_ranks: usize,
+    (least, wanted): (usize, usize),
+) -> usize {
+    let fits = |slot_bytes: usize| {
+        let inbox = segment_bytes(WireConfig { slot_bytes, ..config }, local_ranks);
+        inbox.is_ok_and(|inbox| inbox as u64 <= bytes)
+    };
+    let units = least / 128..wanted.min(1 << 30) / 128;
+    if units.is_empty() || fits(units.end * 128) {
+        return units.end.max(units.start) * 128;
+    }
+    // What fits is followed by what does not.
+    let (mut fitting, mut too_long) = (units.start, units.end);
+    while too_long - fitting > 1 {
+        let middle = fitting.midpoint(too_long);
+        if fits(middle * 128) { fitting = middle } else { too_long = middle }
+    }
+    fitting * 128
+}
+
 /// An inbox and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbox<'a> {
@@ -132,4 +157,26 @@ fn region(inbox: Inbox<'_>, sender: usize, layout: Layout) -> Result<Region, Joi
         return Err(JoinError::TooSmall { owner, bytes: segment.bytes(), peer: sender, end });
     }
     Ok(Region::new(segment.mapping(), offset, layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: WireConfig = WireConfig { ports: 33, depth: 2, slot_bytes: 4096 };
+
+    #[test]
+    fn an_inbox_stays_within_its_bytes_and_uses_them() {
+        for (ranks, bytes) in [(2, 1 << 20), (3, 32 << 20), (8, 32 << 20), (64, 32 << 20), (8, 5_000_000)] {
+            let slot_bytes = slot_bytes_within(bytes, CONFIG, ranks, (128, 1 << 30));
+            let inbox =
+                |slot_bytes| segment_bytes(WireConfig { slot_bytes, ..CONFIG }, ranks).unwrap() as u64;
+            assert!(inbox(slot_bytes) <= bytes, "{ranks} ranks: {} of {bytes}", inbox(slot_bytes));
+            assert!(inbox(slot_bytes + 128) > bytes, "{ranks} ranks: {slot_bytes} is not the longest");
+        }
+        assert_eq!(slot_bytes_within(32 << 20, CONFIG, 2, (4096, 128 << 10)), 128 << 10, "as wanted");
+        assert_eq!(slot_bytes_within(32 << 20, CONFIG, 500, (4096, 128 << 10)), 4096, "the least");
+        assert_eq!(slot_bytes_within(32 << 20, CONFIG, 1, (4096, 128 << 10)), 128 << 10, "alone");
+        assert_eq!(slot_bytes_within(32 << 20, CONFIG, 2, (4096, 1000)), 4096, "less is wanted than must be");
+    }
 }

@@ -28,6 +28,18 @@ impl Room {
         all.min_by_key(|room| room.left).unwrap_or(none)
     }
 
+    /// What so many ranks of this host may come to need for one communicator, as a sentence, where that is more than there is.
+    pub fn why_too_little(&self, inbox_bytes: u64, ranks: usize) -> Option<String> {
+        let all = inbox_bytes.saturating_mul(ranks as u64);
+        let Room { left, limit } = self;
+        (all > *left).then(|| {
+            format!(
+                "the {ranks} ranks of this host may come to need {all} bytes of shared memory for this communicator, {inbox_bytes} each, and {left} \
+                 are left {limit}; a smaller HCOMM_BUFFER_SIZE or HCOMM_DEPTH makes that less"
+            )
+        })
+    }
+
     fn less_kept(left: u64, limit: String) -> Room {
         Room { left: left.saturating_sub(KEPT_BYTES), limit }
     }
@@ -134,6 +146,17 @@ mod tests {
             "inactive_file 1\ndirty 0\ntotal_inactive_file 700\ntotal_active_file 50\ntotal_dirty 20\n";
         assert_eq!(reclaimable(stat), 730);
         assert_eq!(reclaimable("dirty 5\n"), 0);
+    }
+
+    #[test]
+    fn a_world_that_may_need_more_than_there_is_is_foreseen() {
+        let room = Room { left: 1000, limit: "here".into() };
+        assert_eq!(room.why_too_little(500, 2), None);
+        let text = room.why_too_little(501, 2).unwrap();
+        assert!(
+            text.contains("2 ranks") && text.contains("1002 bytes") && text.contains("1000 are left here"),
+            "{text}"
+        );
     }
 
     #[test]

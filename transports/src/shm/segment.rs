@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::room::Room;
 use crate::demand::{self, PIECE_BYTES};
 use crate::mapping::{Mapping, SharedWord};
-use crate::{Doorbell, Ringer};
+use crate::{Doorbell, Ringer, files};
 
 const PAGE: usize = 4096;
 
@@ -41,7 +41,7 @@ pub enum SegmentError {
         limit: String,
     },
     /// The kernel refused otherwise.
-    #[error("a shared-memory segment of {bytes} bytes: cannot {action}: {source}")]
+    #[error("a shared-memory segment of {bytes} bytes: cannot {action}: {}", files::explain(source))]
     System {
         /// Bytes asked for.
         bytes: usize,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use hcomm::planner::choose::LinkKind;
 use hcomm::settings::{AlgorithmPins, Settings, TransportChoice};
-use hcomm::tuning::{self, Tuned};
+use hcomm::tuning::{self, Spread, Tuned};
 use hcomm::{Collective, Communicator, Factor, Planner, ReduceOp, Topology};
 
 use crate::commands::call::CallArguments;
@@ -155,7 +155,7 @@ impl Spec {
         };
         let refused = |error: String| CommandError::Usage(error);
         let tuned = Tuned::load(&settings.tuning).map_err(|error| refused(error.to_string()))?;
-        let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, world);
+        let basis = tuning::basis(&settings, &tuned, LinkKind::Shm, Spread::of(&topology));
         let planner = Planner::with(topology, &basis).map_err(|error| refused(error.to_string()))?;
         for asked in &self.sizes {
             let size = self.size(*asked, world);

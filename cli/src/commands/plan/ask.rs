@@ -10,7 +10,7 @@ use hcomm::planner::export::Sizing;
 use hcomm::planner::timeline::{Model, Timeline, TimelineError, predict};
 use hcomm::planner::{self, Choice, PlanError};
 use hcomm::settings::{Settings, TuningChoice};
-use hcomm::tuning::{self, Tuned};
+use hcomm::tuning::{self, Spread, Tuned};
 use hcomm::{Plan, Rank, Request, Topology};
 
 use super::Arguments;
@@ -131,7 +131,7 @@ fn choice(arguments: &Arguments, settings: &Settings, topology: &Topology) -> Re
     let tuned =
         Tuned::load(named.as_ref().unwrap_or(&settings.tuning)).map_err(|error| usage(error.to_string()))?;
     let local = if arguments.transport == Transport::Inproc { LinkKind::Inproc } else { LinkKind::Shm };
-    let basis = tuning::basis(settings, &tuned, local, topology.world());
+    let basis = tuning::basis(settings, &tuned, local, Spread::of(topology));
     Choice::with(topology, &basis).map_err(|error| usage(error.to_string()))
 }
 

@@ -1,14 +1,19 @@
 //! What the system allows this process: memory, open files, locked memory, watching other processes.
 
 use hcomm::settings::{Bytes, Settings};
-use hcomm::transports::shm::Room;
+use hcomm::transports::shm::{Room, segment_bytes};
+use hcomm::tuning::Spread;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 
 use super::Finding;
 
-/// Files that a rank may keep open for each peer, and beside those.
-const FILES_PER_PEER: u64 = 4;
+/// Files that a rank keeps open for each peer of a communicator, and for each communicator, and beside those.
+const FILES_PER_PEER: u64 = 3;
+const FILES_PER_COMMUNICATOR: u64 = 8;
 const OTHER_FILES: u64 = 64;
+
+/// Peers of a communicator that is to be possible.
+const USUAL_PEERS: u64 = 256;
 
 /// Memory, open files, locked memory, pidfd.
 pub fn check(settings: &Settings) -> Vec<Finding> {
@@ -22,13 +27,26 @@ fn memory(settings: &Settings) -> Finding {
     if left == u64::MAX {
         return Finding::part("memory", "the system does not say how much is free", "");
     }
-    let detail = format!("{} left {limit}; up to {staging} of staging per communicator and rank", size(left));
-    if left / 8 < staging.0 {
-        let advice = "set a smaller HCOMM_BUFFER_SIZE, or raise that limit; where a rank's shared memory does not fit, \
+    let ranks = std::thread::available_parallelism().map_or(1, usize::from).max(2);
+    let all = inbox_bytes(settings, ranks).saturating_mul(ranks as u64);
+    let detail = format!(
+        "{} left {limit}; up to {staging} of staging per communicator and rank, taken as it is used: a rank on each of {ranks} processors \
+         may need {} in all",
+        size(left),
+        size(all)
+    );
+    if left < all || left / 8 < staging.0 {
+        let advice = "set a smaller HCOMM_BUFFER_SIZE, or raise that limit; where one rank's staging does not fit, \
                       no rank gets a communicator and the error says what was asked and left";
         return Finding::part("memory", detail, advice);
     }
     Finding::ok("memory", detail)
+}
+
+/// The most that a rank takes for one communicator of so many ranks of a host.
+fn inbox_bytes(settings: &Settings, ranks: usize) -> u64 {
+    let config = Spread { near: ranks - 1, far: 0 }.wire(settings);
+    segment_bytes(config, ranks).map_or(u64::MAX, |bytes| bytes as u64)
 }
 
 fn size(bytes: u64) -> String {
@@ -39,18 +57,22 @@ fn size(bytes: u64) -> String {
 }
 
 fn open_files() -> Finding {
-    let limit = getrlimit(Resource::Nofile).current;
-    match limit {
-        Some(limit) if limit < 1024 => Finding::part(
+    // The soft limit is raised to this one when the first communicator is made.
+    let Some(limit) = getrlimit(Resource::Nofile).maximum else {
+        return Finding::ok("open files", "unlimited");
+    };
+    let peers = limit.saturating_sub(OTHER_FILES + FILES_PER_COMMUNICATOR) / FILES_PER_PEER;
+    let detail = format!(
+        "at most {limit}, enough for about {peers} peers in all communicators together ({FILES_PER_PEER} each, and \
+         {FILES_PER_COMMUNICATOR} for each communicator)"
+    );
+    match peers < USUAL_PEERS {
+        true => Finding::part(
             "open files",
-            format!(
-                "at most {limit}, enough for about {} peers",
-                limit.saturating_sub(OTHER_FILES) / FILES_PER_PEER
-            ),
-            "raise it with `ulimit -n 65536`",
+            detail,
+            "raise the hard limit with `ulimit -Hn 65536`, LimitNOFILE or the container's --ulimit",
         ),
-        Some(limit) => Finding::ok("open files", format!("at most {limit}")),
-        None => Finding::ok("open files", "unlimited"),
+        false => Finding::ok("open files", detail),
     }
 }
 

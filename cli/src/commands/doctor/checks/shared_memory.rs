@@ -19,7 +19,7 @@ pub fn check(_: &Settings) -> Vec<Finding> {
 
 fn memory_files() -> Finding {
     match Segment::try_one() {
-        Ok(()) => Finding::ok("shared memory", "memfd_create with seals, allocated in full"),
+        Ok(()) => Finding::ok("shared memory", "memfd_create with seals"),
         Err(error) => Finding::no(
             "shared memory",
             error.to_string(),
