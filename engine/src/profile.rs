@@ -8,8 +8,12 @@ use hcomm_planner::LaneKind;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
+use self::trace::{Slice, events};
+
 use crate::call::Call;
 use crate::execution::Issue;
+
+mod trace;
 
 /// One node's run for one tile, or the end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,40 +44,38 @@ pub fn now_ns() -> u64 {
 }
 
 impl Profile {
-    /// The timeline as events of the Chrome trace format: process `rank`, one thread per lane, one slice per node and
-    /// tile, and one slice per operation.
+    /// The timeline as events of the Chrome trace format: process `rank`, one slice per operation, and one thread per lane with a
+    /// slice per node and tile. Slices of one thread never overlap, as viewers require: what was in flight at the same time
+    /// has threads of its own.
     pub fn trace_events(&self, rank: usize) -> Vec<Value> {
-        let mut lanes = Lanes::default();
-        let mut trace: Vec<Value> =
-            self.events.iter().filter_map(|event| self.slice(rank, event, &mut lanes)).collect();
-        trace.extend(lanes.names.iter().enumerate().map(|(tid, name)| {
-            json!({"ph": "M", "name": "thread_name", "pid": rank, "tid": tid + FIRST_LANE, "args": {"name": name}})
-        }));
-        trace
+        events(self.events.iter().filter_map(|event| self.slice(event)).collect(), rank)
     }
 
-    fn slice(&self, rank: usize, event: &NodeEvent, lanes: &mut Lanes) -> Option<Value> {
+    fn slice(&self, event: &NodeEvent) -> Option<Slice> {
         let (_, began_ns, call) = self.calls.iter().rev().find(|(number, ..)| *number == event.number)?;
-        let micros = |ns: u64| ns as f64 / 1000.0;
         let Some(issue) = event.issue else {
-            let tid = lanes.number("operations");
-            return Some(json!({
-                "ph": "X", "cat": "operation", "name": format!("#{} {}", event.number, call.describe()),
-                "ts": micros(*began_ns), "dur": micros(event.to_ns.saturating_sub(*began_ns)), "pid": rank, "tid": tid,
-                "args": {"algorithm": call.plan.algorithm},
-            }));
+            return Some(Slice {
+                lane: None,
+                row: "operations".to_owned(),
+                name: format!("#{} {}", event.number, call.describe()),
+                from_ns: *began_ns,
+                to_ns: event.to_ns.max(*began_ns),
+                args: json!({"algorithm": call.plan.algorithm}),
+            });
         };
         let node = call.plan.nodes.get(issue.node as usize)?;
         let lane = call.plan.lanes.get(node.lane as usize)?;
-        let tid = lanes.number(&format!("lane {}: {}", node.lane, lane_name(lane.kind)));
-        Some(json!({
-            "ph": "X", "cat": "node", "name": format!("{:?} n{} t{}", call.plan.kind_of(node), issue.node, issue.tile),
-            "ts": micros(event.from_ns), "dur": micros(event.to_ns - event.from_ns), "pid": rank, "tid": tid,
-            "args": {
+        Some(Slice {
+            lane: Some(node.lane as usize),
+            row: format!("lane {}: {}", node.lane, lane_name(lane.kind)),
+            name: format!("{:?} n{} t{}", call.plan.kind_of(node), issue.node, issue.tile),
+            from_ns: event.from_ns,
+            to_ns: event.to_ns.max(event.from_ns),
+            args: json!({
                 "operation": event.number, "bytes": issue.bytes, "tile": issue.tile,
                 "node": issue.node, "plan": format!("{:016x}", call.plan.id),
-            },
-        }))
+            }),
+        })
     }
 }
 
@@ -155,24 +157,6 @@ impl Recorder {
             self.events.pop_front();
         }
         self.events.push_back(event);
-    }
-}
-
-/// The first thread number of a lane; lower ones are the program's own.
-const FIRST_LANE: usize = 100;
-
-#[derive(Default)]
-struct Lanes {
-    names: Vec<String>,
-}
-
-impl Lanes {
-    fn number(&mut self, name: &str) -> usize {
-        let at = self.names.iter().position(|n| n == name).unwrap_or_else(|| {
-            self.names.push(name.to_owned());
-            self.names.len() - 1
-        });
-        at + FIRST_LANE
     }
 }
 

@@ -447,3 +447,29 @@ fn a_work_dropped_after_its_communicator_failed_frees_its_buffer() {
         assert_eq!(alive.load(Ordering::SeqCst), 0);
     });
 }
+
+#[test]
+fn operations_in_flight_together_do_not_overlap_on_a_thread_of_the_trace() {
+    within(30, || {
+        on_all(world_with(2, &[("HCOMM_TRACE_EVENTS", "10000")]), |comm| {
+            let works: Vec<_> =
+                (1..9).map(|i| comm.all_reduce_async(data(comm.rank(), i * 5000), ReduceOp::Sum)).collect();
+            works.into_iter().for_each(|work| drop(work.wait().expect("both came")));
+            let trace = comm.take_profile().trace_events(comm.rank());
+            let nanos = |time: &serde_json::Value| (time.as_f64().expect("a time") * 1000.0).round() as u64;
+            let mut slices: Vec<_> = trace
+                .iter()
+                .filter(|event| event["ph"] == "X")
+                .map(|event| (event["tid"].as_u64(), nanos(&event["ts"]), nanos(&event["dur"])))
+                .collect();
+            slices.sort_unstable();
+            for pair in slices.windows(2) {
+                let ((tid, from, lasts), (next_tid, next, _)) = (pair[0], pair[1]);
+                assert!(tid != next_tid || from + lasts <= next, "{pair:?}");
+            }
+            let operations = trace.iter().filter(|event| event["cat"] == "operation");
+            let rows: std::collections::BTreeSet<_> = operations.map(|event| event["tid"].as_u64()).collect();
+            assert!(rows.len() > 1, "eight were in flight together");
+        });
+    });
+}
