@@ -14,15 +14,19 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from . import _native, _state
+
+Link = tuple[float, bool, str]
+"""Bytes per second, whether they were measured, and what kinds of links the ranks have."""
 
 _KEPT: dict[tuple[str, str, str], dict[str, Any]] = {}
 """What closed communicators have kept, by call, type and algorithm."""
 _KEPT_EXPOSED: dict[str, float] = {}
 _KEPT_OVERFLOWS: dict[str, int] = {}
-_KEPT_LINKS: list[tuple[float, bool]] = []
+_KEPT_LINKS: list[Link] = []
 
 
 def enable_profiling(on: bool = True) -> None:
@@ -47,14 +51,17 @@ def get_profile_stats() -> ProfileStats:
 
     - `calls`, `failures`; `bytes` of the full buffers in all; `sent_bytes`, what this rank sent to others (half with `set_precision("fp16")`);
     - `time_min`, `time_median`, `time_p99`, `time_max`, `time_total`: seconds from the call to its end, the quantiles to within 2 %;
-    - `exposed_time`: the seconds of these in which the program waited; what torch waits for inside its own futures (DDP) is not among them;
-    - `bus_bandwidth`: bytes per second as nccl-tests counts them, and `link_share`, its share of `link_bandwidth`; `link_measured` says whether
-      that was measured by `hcomm tune`, or is the usual figure;
+    - `exposed_time`: the seconds for which the program's threads waited: the whole of blocking calls, and every wait for a work or for a
+      future of torch's, those of DistributedDataParallel included;
+    - `bus_bandwidth`: bytes per second as nccl-tests counts them, and `link_share`, its share of `link_bandwidth`, what the slowest link of
+      this rank carries each way while nothing else uses it; `link` is its kind, and `link_measured` says whether that was measured by
+      `hcomm tune`, or is the usual figure of that kind;
     - `overflows`: elements that became infinite in a narrower precision: what this rank gave, or what it got where nothing that it gave did;
     - `sizes`: calls by the least power of two below their bytes;
+    - `by_size`: for each of these and each algorithm a dict of `from_bytes`, `algorithm`, `calls`, `time_median`, `time_p99` and `time_total`;
     - `kinds`: the same numbers of calls, bytes and bytes sent by type of elements and algorithm.
     """
-    rows = {key: _copy(row) for key, row in _KEPT.items()}
+    rows = copy.deepcopy(_KEPT)
     exposed, links = dict(_KEPT_EXPOSED), list(_KEPT_LINKS)
     with _state.lock:
         for native in list(_state.live):
@@ -63,7 +70,7 @@ def get_profile_stats() -> ProfileStats:
     overflows = _overflows()
     for name in dict.fromkeys(call for call, _, _ in rows):
         own = [row for (call, _, _), row in rows.items() if call == name]
-        stats[name] = _summary(own, exposed.get(name, 0.0), min(links, default=(0.0, False)))
+        stats[name] = _summary(own, exposed.get(name, 0.0), min(links, default=(0.0, False, "")))
         stats[name]["overflows"] = overflows.get(name, 0)
     return stats
 
@@ -76,12 +83,11 @@ class ProfileStats(dict[str, dict[str, Any]]):
             return "no calls since hcomm.enable_profiling()"
         head = ("call", "calls", "bytes", "sent", "min", "median", "p99", "exposed", "bus", "of link")
         lines = [head, *(_line(name, row) for name, row in self.items())]
-        widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
-        table = ["  ".join(_aligned(line, widths)) for line in lines]
-        sizes = [f"{name}: {_sizes(row['sizes'])}" for name, row in self.items() if row["sizes"]]
-        note = [] if all(row["link_measured"] for row in self.values()) else ["link: the usual figure; `hcomm tune` measures it"]
-        note += [f"{name}: {row['overflows']} elements became infinite" for name, row in self.items() if row["overflows"]]
-        return "\n".join([*table, "calls by size:", *sizes, *note])
+        table = _table(lines)
+        sizes = [_size_line(name, size) for name, row in self.items() for size in row["by_size"]]
+        by_size = _table([("call", "bytes from", "algorithm", "calls", "median", "p99", "total"), *sizes])
+        note = [f"{name}: {row['overflows']} elements became infinite" for name, row in self.items() if row["overflows"]]
+        return "\n".join([*table, _link(next(iter(self.values()))), *note, "", *by_size])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text("..." if cycle else str(self))
@@ -102,14 +108,15 @@ def _gather(
     native: _native.Communicator,
     rows: dict[tuple[str, str, str], dict[str, Any]],
     exposed: dict[str, float],
-    links: list[tuple[float, bool]],
+    links: list[Link],
 ) -> None:
     for row in native.statistics():
         key = (row["call"], row["dtype"], row["algorithm"])
         _add(rows.setdefault(key, {}), row)
     for name, seconds in native.exposed().items():
         exposed[name] = exposed.get(name, 0.0) + seconds
-    links.append(native.link())
+    kinds = {link.split()[0].rstrip(":") for rank, link in enumerate(native.links) if rank != native.rank}
+    links.append((*native.link(), " and ".join(sorted(kinds))))
 
 
 def _overflows() -> dict[str, int]:
@@ -138,27 +145,31 @@ def _add(total: dict[str, Any], row: dict[str, Any]) -> None:
     total["bus_bytes"] = total.get("bus_bytes", 0.0) + row["bus_bytes_per_s"] * row["total_ns"] / 1e9
     for name in _SUMS:
         total[name] = total.get(name, 0) + row[name]
-    for name in ("sizes", "times"):
-        counts = total.setdefault(name, {})
-        for key, calls in row[name].items():
-            counts[key] = counts.get(key, 0) + calls
+    _count(total.setdefault("times", {}), row["times"])
+    sizes = total.setdefault("sizes", {})
+    for size, times in row["sizes"].items():
+        _count(sizes.setdefault(size, {}), times)
 
 
-def _copy(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: dict(value) if isinstance(value, dict) else value for name, value in row.items()}
+def _count(counts: dict[int, int], more: dict[int, int]) -> None:
+    for key, calls in more.items():
+        counts[key] = counts.get(key, 0) + calls
 
 
-def _summary(rows: list[dict[str, Any]], exposed: float, link: tuple[float, bool]) -> dict[str, Any]:
+def _summary(rows: list[dict[str, Any]], exposed: float, link: Link) -> dict[str, Any]:
     """The statistics of one call, over its kinds."""
     times: dict[int, int] = {}
-    sizes: dict[int, int] = {}
+    by_size: dict[tuple[int, str], dict[int, int]] = {}
     for row in rows:
-        for counts, name in ((times, "times"), (sizes, "sizes")):
-            for key, calls in row[name].items():
-                counts[key] = counts.get(key, 0) + calls
+        _count(times, row["times"])
+        for size, own in row["sizes"].items():
+            _count(by_size.setdefault((size, row["algorithm"]), {}), own)
+    sizes: dict[int, int] = {}
+    for (size, _), own in sorted(by_size.items()):
+        sizes[size] = sizes.get(size, 0) + sum(own.values())
     total_ns = sum(row["total_ns"] for row in rows)
     bandwidth = sum(row["bus_bytes"] for row in rows) / (total_ns / 1e9) if total_ns else 0.0
-    link_bandwidth, measured = link
+    link_bandwidth, measured, kind = link
     return {
         "calls": sum(row["calls"] for row in rows),
         "failures": sum(row["failures"] for row in rows),
@@ -173,11 +184,24 @@ def _summary(rows: list[dict[str, Any]], exposed: float, link: tuple[float, bool
         "bus_bandwidth": bandwidth,
         "link_bandwidth": link_bandwidth,
         "link_measured": measured,
+        "link": kind,
         "link_share": bandwidth / link_bandwidth if link_bandwidth else 0.0,
-        "sizes": dict(sorted(sizes.items())),
+        "sizes": sizes,
+        "by_size": [_of_size(size, algorithm, own) for (size, algorithm), own in sorted(by_size.items())],
         "kinds": [
             {name: row[name] for name in ("dtype", "algorithm", "calls", "failures", "bytes", "sent_bytes")} for row in rows
         ],
+    }
+
+
+def _of_size(size: int, algorithm: str, times: dict[int, int]) -> dict[str, Any]:
+    return {
+        "from_bytes": size,
+        "algorithm": algorithm,
+        "calls": sum(times.values()),
+        "time_median": _quantile(times, 0.5) / 1e9,
+        "time_p99": _quantile(times, 0.99) / 1e9,
+        "time_total": sum(ns * calls for ns, calls in times.items()) / 1e9,
     }
 
 
@@ -203,13 +227,27 @@ def _line(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _size_line(name: str, size: dict[str, Any]) -> tuple[str, ...]:
+    times = (_seconds(size[key]) for key in ("time_median", "time_p99", "time_total"))
+    return (name, _bytes(size["from_bytes"]), size["algorithm"], str(size["calls"]), *times)
+
+
+def _link(row: dict[str, Any]) -> str:
+    """What the share of the link is a share of."""
+    if not row["link"]:
+        return "link: none; this rank is alone"
+    source = "measured by `hcomm tune`" if row["link_measured"] else "the usual figure; `hcomm tune` measures it"
+    return f"of link: of {row['link_bandwidth'] / 1e9:.2f} GB/s each way, the slowest of this rank's links ({row['link']}); {source}"
+
+
+def _table(lines: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    return ["  ".join(_aligned(line, widths)) for line in lines]
+
+
 def _aligned(line: tuple[str, ...], widths: list[int]) -> list[str]:
     name, *numbers = line
     return [name.ljust(widths[0]), *(text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True))]
-
-
-def _sizes(sizes: dict[int, int]) -> str:
-    return ", ".join(f"{_bytes(size)}+: {calls}" for size, calls in sizes.items())
 
 
 def _bytes(count: float) -> str:

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hcomm::statistics::{CallStatistics, Statistics};
+use hcomm::statistics::{CallStatistics, Statistics, TimeCount};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -112,10 +112,15 @@ fn show_call(py: Python<'_>, call: &CallStatistics) -> PyResult<Py<PyDict>> {
     shown.set_item("max_ns", call.max_ns)?;
     shown.set_item("bus_bytes_per_s", call.bus_gb_per_s * 1e9)?;
     let sizes = PyDict::new(py);
-    call.sizes.iter().try_for_each(|size| sizes.set_item(size.from_bytes, size.calls))?;
+    call.sizes.iter().try_for_each(|size| sizes.set_item(size.from_bytes, show_times(py, &size.times)?))?;
     shown.set_item("sizes", sizes)?;
-    let times = PyDict::new(py);
-    call.times.iter().try_for_each(|time| times.set_item(time.ns, time.calls))?;
-    shown.set_item("times", times)?;
+    shown.set_item("times", show_times(py, &call.times)?)?;
     Ok(shown.unbind())
+}
+
+/// Calls by the nanoseconds that they took.
+fn show_times<'py>(py: Python<'py>, times: &[TimeCount]) -> PyResult<Bound<'py, PyDict>> {
+    let shown = PyDict::new(py);
+    times.iter().try_for_each(|time| shown.set_item(time.ns, time.calls))?;
+    Ok(shown)
 }

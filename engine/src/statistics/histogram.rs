@@ -37,6 +37,11 @@ impl Histogram {
         (self.min_ns, self.max_ns) = (self.min_ns.min(ns), self.max_ns.max(ns));
     }
 
+    /// How many times there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }

@@ -53,7 +53,8 @@ struct Row {
     failures: u64,
     bytes: u64,
     sent_bytes: u64,
-    sizes: [u64; SIZES],
+    /// By size; of one that there was.
+    sizes: [Option<Histogram>; SIZES],
     times: Histogram,
 }
 
@@ -96,8 +97,9 @@ impl Ledger {
         let (bytes, sent_bytes) = subject.bytes(received_bytes, self.world);
         row.bytes = row.bytes.saturating_add(bytes);
         row.sent_bytes = row.sent_bytes.saturating_add(sent_bytes);
-        row.sizes[(u64::BITS - bytes.leading_zeros()) as usize] += 1;
-        row.times.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        row.sizes[(u64::BITS - bytes.leading_zeros()) as usize].get_or_insert_default().add(ns);
+        row.times.add(ns);
     }
 
     fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
@@ -155,7 +157,7 @@ fn row_of<'a>(rows: &'a mut Vec<Row>, kind: CallKind, dtype: DType, algorithm: &
 
 impl Row {
     fn new(kind: CallKind, dtype: DType, algorithm: String) -> Row {
-        let (sizes, times) = ([0; SIZES], Histogram::default());
+        let (sizes, times) = ([const { None }; SIZES], Histogram::default());
         Row { kind, dtype, algorithm, calls: 0, failures: 0, bytes: 0, sent_bytes: 0, sizes, times }
     }
 
@@ -165,7 +167,7 @@ impl Row {
             CallKind::Send | CallKind::Receive => 1.0,
         };
         let from_bytes = |at: usize| if at == 0 { 0 } else { 1 << (at - 1) };
-        let sizes = self.sizes.iter().enumerate().filter(|(_, calls)| **calls > 0);
+        let sizes = self.sizes.iter().enumerate().filter_map(|(at, times)| Some((at, times.as_ref()?)));
         let total_ns = self.times.total_ns();
         CallStatistics {
             kind: self.kind,
@@ -180,11 +182,21 @@ impl Row {
             median_ns: self.times.quantile_ns(0.5),
             p99_ns: self.times.quantile_ns(0.99),
             max_ns: self.times.max_ns(),
-            times: self.times.times().map(|(ns, calls)| TimeCount { ns, calls }).collect(),
-            sizes: sizes.map(|(at, calls)| SizeCount { from_bytes: from_bytes(at), calls: *calls }).collect(),
+            times: counted(&self.times),
+            sizes: sizes
+                .map(|(at, times)| SizeCount {
+                    from_bytes: from_bytes(at),
+                    calls: times.count(),
+                    times: counted(times),
+                })
+                .collect(),
             bus_gb_per_s: factor * algorithm_gb_per_s(self.bytes, total_ns as f64 / 1000.0),
         }
     }
+}
+
+fn counted(times: &Histogram) -> Vec<TimeCount> {
+    times.times().map(|(ns, calls)| TimeCount { ns, calls }).collect()
 }
 
 #[cfg(test)]
@@ -212,6 +224,9 @@ mod tests {
         let [row] = &ledger.statistics().calls[..] else { panic!("one kind") };
         let sizes: Vec<_> = row.sizes.iter().map(|size| (size.from_bytes, size.calls)).collect();
         assert_eq!(sizes, [(0, 1), (1, 1), (2, 2), (4, 1), (512, 1), (1024, 1), (1 << 63, 1)]);
+        assert!(
+            row.sizes.iter().all(|size| size.times.iter().map(|time| time.calls).sum::<u64>() == size.calls)
+        );
         assert_eq!((row.calls, row.failures, row.bytes), (9, 1, u64::MAX));
         ledger.switch(false);
         assert!(ledger.measure(|| Subject::Receive(DType::U8)).is_none());

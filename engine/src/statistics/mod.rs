@@ -66,12 +66,14 @@ pub struct CallStatistics {
 }
 
 /// Calls of like sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeCount {
     /// The least of these sizes: 0 (alone), or a power of two; they are less than twice as many.
     pub from_bytes: u64,
     /// How many calls.
     pub calls: u64,
+    /// These calls by the time that they took, as in [`CallStatistics::times`].
+    pub times: Vec<TimeCount>,
 }
 
 /// Calls that took about as long.
