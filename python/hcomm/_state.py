@@ -5,13 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import _native
+from . import _ending, _native
 from .errors import NotInitializedError
 
 if TYPE_CHECKING:
@@ -41,6 +40,16 @@ lock = threading.RLock()
 
 making = threading.Lock()
 """Held by the thread that makes the default communicator from the environment, or another in its place, while ranks wait for each other."""
+
+
+def _keep_nothing(_: _native.Communicator) -> None:
+    pass
+
+
+retire: Callable[[_native.Communicator], None] = _keep_nothing
+"""Keeps the statistics of a communicator that is about to be closed; `profiling` puts itself here, since nothing can be imported any more when a
+communicator is closed as the interpreter ends.
+"""
 
 
 def communicator() -> Communicator:
@@ -76,15 +85,12 @@ def leave(native: _native.Communicator) -> None:
 def _close_all() -> None:
     global default
     default = None
-    # Peers of a program that ends by an exception wait for nothing.
-    error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    error = _ending.error()
     try:
         for native in list(live):
             # There is nobody left to tell.
             with contextlib.suppress(Exception):
-                if error is not None:
-                    native.abort(f"its program ended with {type(error).__name__}: {error}")
-                native.close()
+                native.close(error)
         _native.finish_callbacks()
     except KeyboardInterrupt:
         for native in list(live):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from . import _native, _state
+from . import _ending, _native, _state
 from .calls import Array, Calls, _options
 from .ops import name_of
 from .work import Work
@@ -117,8 +117,11 @@ class Communicator(Calls):
 
     def close(self) -> None:
         """Waits for all operations, sends what peers still need, and says goodbye, for all handles. Raises the first failure that it has met."""
+        self._close(None)
+
+    def _close(self, because: str | None) -> None:
         _state.leave(self._native)
-        self._native.close()
+        self._native.close(because)
 
     def __enter__(self) -> Communicator:
         return self
@@ -130,7 +133,7 @@ class Communicator(Calls):
             return self.close()
         # What was raised says more than what becomes of the communicator after it.
         try:
-            self.close()
+            self._close(_ending.described(error))
         except Exception as failure:  # noqa: BLE001
             error.add_note(f"closing the communicator failed as well: {failure}")
         return None

@@ -203,8 +203,9 @@ impl Communicator {
         root: i64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
+        let began = slf.get().shared.now();
         let work = slf.get().begin(slf.py(), &Asked { collective, input, output, op, root }, options)?;
-        work.finish(slf.py())
+        work.finish(slf.py(), began)
     }
 
     /// Starts the sending of an array to a rank.
@@ -276,10 +277,15 @@ impl Communicator {
         Ok(())
     }
 
-    /// Waits for all operations, sends what peers still need, and says goodbye.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    /// Waits for all operations, sends what peers still need, and says goodbye; `because` of an error of the program, it waits for nothing
+    /// and tells the peers.
+    #[pyo3(signature = (because = None))]
+    fn close(&self, py: Python<'_>, because: Option<String>) -> PyResult<()> {
         let communicator = hcomm::Communicator::clone(self.handle.get()?);
-        let closed = run_aside(py, move || communicator.close());
+        let closed = run_aside(py, move || match because {
+            Some(error) => communicator.close_because(&error),
+            None => communicator.close(),
+        });
         match closed {
             Ok(closed) => closed.map_err(|error| errors::from_error(py, &error)),
             Err(signal) => {

@@ -34,6 +34,11 @@ thread_local! {
     static IS_OWN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
+/// Whether this is a thread that calls callbacks.
+pub fn is_own_thread() -> bool {
+    IS_OWN.get()
+}
+
 /// Where to post what is to be called; needs the interpreter's lock.
 pub fn completer(_: Python<'_>) -> Arc<Completer> {
     let mut completer = COMPLETER.lock().unwrap_or_else(PoisonError::into_inner);

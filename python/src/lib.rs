@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::plan::{Plan, plan};
     #[pymodule_export]
-    use crate::settings::{check_settings, describe_settings, parse_bytes};
+    use crate::settings::{check_settings, describe_settings, own_addresses, parse_bytes};
     #[pymodule_export]
     use crate::work::Work;
 

@@ -1,6 +1,7 @@
 //! Settings for Python: those of the environment, with what the program has set in their place.
 
 use hcomm::Settings;
+use hcomm::settings::value::Value;
 use hcomm::settings::{Bytes, PREFIX, TABLE};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -62,6 +63,19 @@ pub fn check_settings(py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult
 #[pyfunction]
 pub fn describe_settings(overrides: &Bound<'_, PyDict>) -> PyResult<String> {
     Ok(read(overrides)?.describe())
+}
+
+/// The addresses at which other hosts may reach this one, of the interfaces that HCOMM_SOCKET_IFNAME takes; loopback ones where there are no others.
+#[pyfunction]
+pub fn own_addresses(py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Vec<String>> {
+    let filter = read(overrides)?.socket_ifname.show();
+    let taken = filter.parse().unwrap_or_default();
+    let addresses = hcomm::transports::rendezvous::addresses_of_host(&taken)?;
+    if addresses.is_empty() {
+        let text = format!("HCOMM_SOCKET_IFNAME={filter} takes no network interface that is up");
+        return Err(errors::setting(py, &text));
+    }
+    Ok(addresses.iter().map(ToString::to_string).collect())
 }
 
 /// Bytes of a size such as `8MB` or `64KiB`.

@@ -4,13 +4,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hcomm::{Error, Failure};
 use pyo3::prelude::*;
 
+use crate::completion;
 use crate::lifetime::Here;
 use crate::scratch::Scratch;
 use crate::statistics::{Exposed, Overflows};
+use crate::waiting::wait_in_slices;
 
 /// What all handles on a communicator share, and the works of its calls.
 pub struct Shared {
@@ -24,6 +27,8 @@ pub struct Shared {
     pub overflows: Overflows,
     /// Waits in a row that a signal ended.
     interruptions: AtomicU32,
+    /// Whether a moment has been waited for a peer whose program ends by an error.
+    has_given_way: AtomicBool,
     /// Memory for copies.
     scratch: Here<Arc<Scratch>>,
 }
@@ -37,6 +42,7 @@ impl Shared {
             exposed: Exposed::default(),
             overflows: Overflows::default(),
             interruptions: AtomicU32::new(0),
+            has_given_way: AtomicBool::new(false),
             scratch: Here::new(Arc::default()),
         }
     }
@@ -54,9 +60,31 @@ impl Shared {
         self.is_recording.load(Ordering::Relaxed)
     }
 
+    /// The time, where times are kept and it is the program that waits, not a callback.
+    pub fn now(&self) -> Option<Instant> {
+        (self.is_recording() && !completion::is_own_thread()).then(Instant::now)
+    }
+
     /// Takes note of time that the program has spent waiting.
     pub fn expose(&self, collective: &'static str, time: Duration) {
         self.exposed.add(collective, time);
+    }
+
+    /// Where another rank's program ends by an error: waits a moment, once, so that it is the first to report. Launchers take the first
+    /// report for the cause, and many count in seconds.
+    ///
+    /// # Errors
+    /// What a signal handler raised.
+    pub fn give_way(&self, py: Python<'_>, error: &Error) -> PyResult<()> {
+        let is_others = matches!(error, Error::Failed(Failure::PeerLeft { because: Some(_), .. }));
+        if !is_others || self.has_given_way.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let wait = |limit: Duration| {
+            std::thread::sleep(limit);
+            false
+        };
+        wait_in_slices(py, Some(MOMENT), wait).map(drop)
     }
 
     /// Takes note that a wait has ended by itself.
@@ -74,6 +102,9 @@ impl Shared {
         }
     }
 }
+
+/// How long the error of a rank that only suffers from another's is held back.
+const MOMENT: Duration = Duration::from_millis(1500);
 
 /// A communicator that lets Python run while it closes.
 pub struct Quietly(Option<hcomm::Communicator>);

@@ -28,10 +28,9 @@ impl Work {
         Work { operations: Here::new(vec![Arc::new(operation)]), shared, collective }
     }
 
-    /// Waits up to `limit`; whether all have ended.
-    fn await_end(&self, py: Python<'_>, limit: Option<Duration>) -> PyResult<bool> {
+    /// Waits up to `limit`; whether all have ended. The program has waited since `began`, where times are kept.
+    fn await_end(&self, py: Python<'_>, limit: Option<Duration>, began: Option<Instant>) -> PyResult<bool> {
         let operations = self.operations.get()?;
-        let began = self.shared.is_recording().then(Instant::now);
         let wait = |limit: Duration| operations.iter().all(|operation| operation.wait_at_most(limit));
         let ended = wait_in_slices(py, limit, wait);
         if let Some(began) = began {
@@ -52,13 +51,20 @@ impl Work {
         Ok(self.operations.get()?.iter().find_map(|operation| operation.error()))
     }
 
-    /// Waits to the end.
+    /// Waits to the end of a call that the program waits for since `began`.
     ///
     /// # Errors
     /// What failed, and what a signal handler raised.
-    pub fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.await_end(py, None)?;
-        self.error()?.map_or(Ok(()), |error| Err(errors::from_error(py, &error)))
+    pub fn finish(&self, py: Python<'_>, began: Option<Instant>) -> PyResult<()> {
+        self.await_end(py, None, began)?;
+        self.outcome(py)
+    }
+
+    /// What came of operations that have ended.
+    fn outcome(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(error) = self.error()? else { return Ok(()) };
+        self.shared.give_way(py, &error)?;
+        Err(errors::from_error(py, &error))
     }
 }
 
@@ -85,10 +91,17 @@ impl Work {
             Some(timeout) => limit(timeout)?,
             None => None,
         };
-        if !self.await_end(py, limit)? {
+        if !self.await_end(py, limit, self.shared.now())? {
             return Ok(false);
         }
-        self.error()?.map_or(Ok(true), |error| Err(errors::from_error(py, &error)))
+        self.outcome(py).map(|()| true)
+    }
+
+    /// Takes note that the program has waited for it, so many seconds, in a way that hcomm does not see.
+    fn expose(&self, seconds: f64) {
+        if let (true, Ok(time)) = (self.shared.is_recording(), Duration::try_from_secs_f64(seconds)) {
+            self.shared.expose(self.collective, time);
+        }
     }
 
     /// Whether all has ended, well or not.

@@ -154,6 +154,70 @@ def test_endings(ending, monkeypatch):
     assert seconds < 25
 
 
+FAILURES = {
+    "by an exception": ("raise ValueError('boom')", 1, "ValueError: boom"),
+    "by sys.exit": ("sys.exit(3)", 3, "exit status 3"),
+    "by sys.exit with a text": ("sys.exit('no data')", 1, "no data"),
+    "as launchers end": ("\n    try: raise ValueError('boom')\n    except ValueError: sys.exit(1)", 1, "ValueError: boom; exit status 1"),
+    "in a block": ("\n    with comm: raise ValueError('boom')", 1, "ValueError: boom"),
+    "by an exit in a block": ("\n    with comm: sys.exit(4)", 4, "exit status 4"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_program_that_ends_by_an_error_says_so_and_is_the_first(failure):
+    source, code, text = FAILURES[failure]
+    source = HEAD + f"if comm.rank: {source}\ncomm.barrier()".replace("comm.barrier()", SURVIVE)
+    ends, seconds = programs(source)
+    assert ends[1][0] == code, ends
+    assert ends[0][0] == 1 and f"PeerLeftError: rank 1 closed its communicator after 2 calls, ending by an error ({text})" in ends[0][1], ends
+    assert seconds < 25
+
+
+SURVIVE = """
+began = time.time()
+try:
+    comm.barrier()
+finally:
+    # The moment in which the other reports.
+    assert time.time() - began > 1, time.time() - began
+"""
+WELL = {
+    "an exit that is caught": "try: sys.exit(3)\nexcept SystemExit: pass",
+    "an exit with status 0": "if comm.rank: sys.exit(0)",
+    "an exit without a status": "if comm.rank: sys.exit()",
+    "an exit of a thread": "t = threading.Thread(target=sys.exit, args=(5,)); t.start(); t.join()",
+}
+
+
+@pytest.mark.parametrize("ending", WELL)
+def test_what_is_no_error(ending):
+    ends, _ = programs(HEAD + WELL[ending] + "\nif not comm.rank: time.sleep(0.3); comm.barrier()")
+    assert ends[1][0] == 0 and "PeerLeftError: rank 1 closed its communicator after 2 calls; barrier" in ends[0][1], ends
+
+
+IN_DEL = """
+import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("hcomm", init_method="tcp://" + sys.argv[2], rank=int(sys.argv[1]), world_size=2)
+import hcomm
+hcomm.enable_profiling()
+dist.all_reduce(torch.ones(3))
+
+class Trainer:
+    def __del__(self, dist=dist, write=os.write):
+        dist.destroy_process_group()
+        write(1, b"destroyed")
+
+trainer = Trainer()
+"""
+
+
+def test_a_group_is_destroyed_as_the_interpreter_ends():
+    for code, output in programs(IN_DEL)[0]:
+        assert code == 0 and "destroyed" in output and "Error" not in output, output
+
+
 def test_an_uncaught_exception_ends_both():
     ends, seconds = programs(HEAD + "if comm.rank: raise SystemExit(3)\ncomm.all_reduce(numpy.ones(3))")
     assert ends[1][0] == 3

@@ -79,6 +79,14 @@ pub(super) fn interfaces_of_host() -> std::io::Result<Vec<(String, IpAddr)>> {
     Ok(usable.map(|interface| (interface.name.clone(), interface.ip())).collect())
 }
 
+/// The addresses of this host's interfaces that are up and that a filter takes; loopback ones only where it takes no other.
+///
+/// # Errors
+/// Where the system does not list its interfaces.
+pub fn addresses_of_host(filter: &InterfaceFilter) -> std::io::Result<Vec<IpAddr>> {
+    Ok(filter.select(&interfaces_of_host()?))
+}
+
 fn strip(text: &str, mark: char) -> (bool, &str) {
     text.strip_prefix(mark).map_or((false, text), |rest| (true, rest))
 }

@@ -42,7 +42,7 @@ pub use self::cancel::{Cancel, Stall};
 pub use self::error::JoinError;
 pub use self::handshake::PROTOCOL_VERSION;
 pub use self::host::Host;
-pub use self::interfaces::{BadFilter, InterfaceFilter};
+pub use self::interfaces::{BadFilter, InterfaceFilter, addresses_of_host};
 pub use self::roster::{Crew, Member, Roster, Route};
 pub use self::session::join;
 pub use self::token::Token;
