@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from datetime import timedelta
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import Backend as TorchBackend
 from torch._C._distributed_c10d import Work as TorchWork
 
-from .. import _native, _state
+from .. import _ending, _native, _state
 from ..errors import HcommError
 from .operations import UNSET, Operations
 from .rendezvous import Handle
-from .work import translated
+from .work import Work, translated
 
 
 class Member(Operations):
@@ -115,7 +117,7 @@ class Member(Operations):
     def _leave(self) -> None:
         _state.leave(self._communicator)
         with contextlib.suppress(HcommError):
-            self._communicator.close()
+            self._communicator.close(_own_error())
         _native.flush_callbacks()
 
 
@@ -133,7 +135,21 @@ class Backend(Member, TorchBackend):
     def take_last(self) -> Any:
         """The work that this thread's last operation gave."""
         work, self._last.work = getattr(self._last, "work", None), None
+        if isinstance(work, Work):
+            work.begin_events()
         return work
+
+    def set_dispatched(self) -> None:
+        """Its operations come by torch's dispatcher from a group that takes their works."""
+        self._is_dispatched = True
+
+
+def _own_error() -> str | None:
+    """The error of the program's own that is on its way while it leaves a group, as in a `finally`. One of hcomm's tells what peers know."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, (HcommError, dist.DistError)):
+        return None
+    return _ending.described(error)
 
 
 def device() -> torch.device:

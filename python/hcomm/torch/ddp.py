@@ -50,5 +50,5 @@ def ddp_hook(state: DdpHook | None, bucket: GradBucket) -> Future[torch.Tensor]:
         options["wire"] = wire_of(settings.precision)
     with translated:
         native = backend._communicator.start("all_reduce", tensor, tensor, "average", 0, options)
-    work = Work(native, [tensor], backend._sequence, backend._timeout.total_seconds())
+    work = Work(native, [tensor], backend._sequence, backend._timeout.total_seconds(), backend._orders)
     return work.get_future().then(lambda done: done.value()[0])

@@ -117,6 +117,7 @@ class ProcessGroup(_Names):  # type: ignore[misc,valid-type]
     def __init__(self, store: Any, backend: Backend) -> None:
         super().__init__(store, backend.rank(), backend.size())
         self._hcomm = backend
+        backend.set_dispatched()
         self._register_backend(device(), TorchGroup.BackendType.CUSTOM, backend)
         self._set_default_backend(TorchGroup.BackendType.CUSTOM)
 
@@ -201,7 +202,8 @@ class ProcessGroup(_Names):  # type: ignore[misc,valid-type]
         self._hcomm.start_coalescing()
 
     def _end_coalescing(self, _: torch.device) -> Any:
-        return self._hcomm.end_coalescing()
+        self._hcomm.end_coalescing()
+        return self._hcomm.take_last()
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._hcomm.set_timeout(timeout)

@@ -4,8 +4,10 @@ counts as one buffer of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +15,8 @@ from torch._C._distributed_c10d import Work as TorchWork
 
 from .. import _native, _state
 from . import monitored, sparse
+from .events import Blocking, Event, is_watched
+from .order import Orders
 from .reductions import name_of
 from .work import Done, Tensors, Work, translated
 
@@ -45,6 +49,8 @@ class Operations:
         self._sequence = 0
         self._coalesced: list[Work] | None = None
         self._monitor = monitored.Monitor()
+        self._orders = Orders()
+        self._is_dispatched = False
 
     # Reductions.
 
@@ -163,16 +169,16 @@ class Operations:
     # Messages between two ranks.
 
     def send(self, tensors: Tensors, dst: int, tag: int) -> TorchWork:
-        with translated, _event("send"):
-            return self._started(self._communicator.send(_movable(_one(tensors)), dst, tag, self._options(UNSET)), tensors)
+        moved = _movable(_one(tensors))
+        return self._message("send", moved, tensors, lambda: self._communicator.send(moved, dst, tag, self._options(UNSET)))
 
     def recv(self, tensors: Tensors, src: int, tag: int) -> TorchWork:
-        with translated, _event("recv"):
-            return self._started(self._communicator.recv(_movable(_one(tensors)), src, tag, self._options(UNSET)), tensors)
+        moved = _movable(_one(tensors))
+        return self._message("recv", moved, tensors, lambda: self._communicator.recv(moved, src, tag, self._options(UNSET)))
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> TorchWork:
-        with translated, _event("recvAnySource"):
-            return self._started(self._communicator.recv(_movable(_one(tensors)), None, tag, self._options(UNSET)), tensors)
+        moved = _movable(_one(tensors))
+        return self._message("recvAnySource", moved, tensors, lambda: self._communicator.recv(moved, None, tag, self._options(UNSET)))
 
     # Names that earlier versions of torch ask for.
 
@@ -192,7 +198,9 @@ class Operations:
         if not works:
             return self._ended([])
         result = [tensor for work in works for tensor in work.result()]
-        return self._joined([work._native for work in works], result)
+        is_ordered = all(work._orders is not None for work in works)
+        events = [event for work in works for event in work._events]
+        return self._joined([work._native for work in works], result, events, is_ordered)
 
     # How an operation starts.
 
@@ -208,36 +216,57 @@ class Operations:
         **sizes: Any,
     ) -> TorchWork:
         options = self._options(opts.timeout, sizes)
-        with translated, _event(collective):
+        with translated:
             if opts.asyncOp or self._coalesced is not None:
-                return self._started(self._communicator.start(collective, input, output, op, root, options), result)
+                native, events = _watched(
+                    collective, input, output, lambda: self._communicator.start(collective, input, output, op, root, options)
+                )
+                return self._started(native, result, events)
             # Whoever does not want to do anything else meanwhile waits here: torch would at once.
-            self._communicator.run(collective, input, output, op, root, options)
+            with Blocking(collective, input, output) if is_watched() else _NOTHING:
+                self._communicator.run(collective, input, output, op, root, options)
         return self._ended(result)
+
+    def _message(self, name: str, moved: torch.Tensor, tensors: Tensors, start: Callable[[], _native.Work]) -> TorchWork:
+        with translated:
+            native, events = _watched(name, moved, None, start)
+            return self._started(native, tensors, events, is_ordered=False)
 
     def _calls(self, calls: Sequence[tuple[str, Any, Any, str]], result: Tensors, opts: Any) -> TorchWork:
         options = self._options(opts.timeout)
+        began = time.perf_counter()
         with translated:
-            natives = []
+            natives: list[_native.Work] = []
+            events: list[Event] = []
             for collective, input, output, op in calls:
-                with _event(collective):
-                    natives.append(self._communicator.start(collective, input, output, op, 0, options))
+                start = partial(self._communicator.start, collective, input, output, op, 0, options)
+                native, own = _watched(collective, input, output, start)
+                natives.append(native)
+                events.extend(own)
             if not natives:
                 return self._ended(result)
-            work = self._joined(natives, result)
+            work = self._joined(natives, result, events)
             if not opts.asyncOp and self._coalesced is None:
+                work._native.expose(time.perf_counter() - began)
                 work.wait()
         return work
 
-    def _joined(self, natives: list[_native.Work], result: Tensors) -> Work:
+    def _joined(
+        self, natives: list[_native.Work], result: Tensors, events: Sequence[Event] = (), is_ordered: bool = True
+    ) -> Work:
         first, *others = natives
-        return self._started(_native.Work.joined(first, others) if others else first, result)
+        return self._started(_native.Work.joined(first, others) if others else first, result, events, is_ordered)
 
-    def _started(self, native: _native.Work, result: Tensors) -> Work:
+    def _started(
+        self, native: _native.Work, result: Tensors, events: Sequence[Event] = (), is_ordered: bool = True
+    ) -> Work:
         self._sequence += 1
-        work = Work(native, result, self._sequence, self._timeout.total_seconds())
+        orders = self._orders if is_ordered else None
+        work = Work(native, result, self._sequence, self._timeout.total_seconds(), orders, events)
         if self._coalesced is not None:
             self._coalesced.append(work)
+        if not self._is_dispatched:
+            work.begin_events()
         self._note(work)
         return work
 
@@ -280,11 +309,12 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def _event(name: str) -> Any:
-    """An event of the profiler's, where one listens."""
-    if torch._C._autograd._profiler_enabled():
-        return torch.profiler.record_function(f"hcomm:{name}")
-    return _NOTHING
+def _watched(
+    name: str, input: Any, output: Any, start: Callable[[], _native.Work]
+) -> tuple[_native.Work, Sequence[Event]]:
+    """An operation as it is started, and its event for the profiler, where that listens."""
+    native = start()
+    return native, (Event(name, input, output, native),) if is_watched() else ()
 
 
 def _one(items: Any) -> Any:

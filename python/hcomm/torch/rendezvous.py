@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import ipaddress
 import json
 import os
 import secrets
+import selectors
 import socket
+import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import torch.distributed as dist
 
@@ -19,7 +20,7 @@ from ..communicator import Communicator
 from ..startup import check_settings
 
 KEY = "hcomm"
-"""Where rank 0 leaves its address and the group's token."""
+"""Where rank 0 leaves its addresses and the group's token."""
 
 PATIENCE = timedelta(seconds=120)
 """How long ranks wait for each other at most, where the group's own timeout is longer."""
@@ -30,12 +31,13 @@ def connect_by_store(store: Any, rank: int, world: int, timeout: timedelta) -> _
     if world == 1:
         return connect(rank, world, "127.0.0.1:1", secrets.token_hex(32), timeout, None)
     if rank == 0:
-        listener, address = listen()
-        token = secrets.token_hex(32)
-        store.set(KEY, json.dumps([address, token]))
+        listener, addresses = listen()
+        address, token = addresses[0], secrets.token_hex(32)
+        store.set(KEY, json.dumps([addresses, token]))
     else:
         listener = None
-        address, token = json.loads(store.get(KEY))
+        addresses, token = json.loads(store.get(KEY))
+        address = reachable(addresses, min(timeout, PATIENCE).total_seconds())
     made = connect(rank, world, address, token, timeout, listener)
     if rank == 0:
         # All have read it. A store that cannot forget keeps it.
@@ -64,35 +66,67 @@ MOST_SECONDS = 30 * 24 * 3600
 """The longest deadline that the engine takes."""
 
 
-def listen() -> tuple[socket.socket, str]:
-    """A socket that the other ranks can reach, and its address."""
-    host = _own_host()
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, 0), family=family)
+def listen() -> tuple[socket.socket, list[str]]:
+    """A socket that the other ranks can reach, and the addresses at which they may: those of all interfaces that are up, or of those that
+    HCOMM_SOCKET_IFNAME takes. Which of them leads here from another host only that one knows.
+    """
+    hosts = _native.own_addresses(_state.overrides)
+    if socket.has_dualstack_ipv6():
+        listener = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    else:
+        listener = socket.create_server(("", 0))
     port = listener.getsockname()[1]
-    return listener, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return listener, [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
 
 
-def _own_host() -> str:
-    """The address by which this machine reaches the one that torch's ranks meet at: who reaches that reaches this."""
-    meeting = os.environ.get("MASTER_ADDR", "")
-    with contextlib.suppress(OSError):
-        for family, kind, _, _, place in socket.getaddrinfo(meeting or "localhost", 1, type=socket.SOCK_DGRAM):
-            # Connecting a datagram socket sends nothing.
-            with socket.socket(family, kind) as probe:
-                probe.connect(place)
-                host = str(probe.getsockname()[0])
-                if ipaddress.ip_address(host.split("%")[0]).version == 4 or ":" in host:
-                    return host
-    return "127.0.0.1"
+def reachable(addresses: list[str], seconds: float) -> str:
+    """Of the addresses of a process that listens, the one that answers first from here; where none does within the time, the first of them, with
+    which the rendezvous goes on to try.
+    """
+    if len(addresses) == 1:
+        return addresses[0]
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        answered = _answering(addresses, min(until, time.monotonic() + ATTEMPT))
+        if answered is not None:
+            return answered
+    return addresses[0]
+
+
+ATTEMPT = 5.0
+"""Seconds after which all addresses are tried again."""
+
+
+def _answering(addresses: list[str], until: float) -> str | None:
+    """The first to take a connection, of several that are tried at once."""
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as waiting:
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+            with contextlib.suppress(OSError):
+                attempt = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                attempt.setblocking(False)
+                attempt.connect_ex((host.strip("[]"), int(port)))
+                waiting.register(attempt, selectors.EVENT_WRITE, address)
+        while waiting.get_map():
+            for key, _ in waiting.select(max(until - time.monotonic(), 0.0)):
+                attempt = cast(socket.socket, key.fileobj)
+                if attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    return str(key.data)
+                waiting.unregister(attempt)
+            if time.monotonic() >= until:
+                return None
+    # All were refused.
+    time.sleep(min(0.05, max(until - time.monotonic(), 0.0)))
+    return None
 
 
 class Handle:
     """What a process gives its peers so that they can be reconfigured together: where it listens. One process of them becomes rank 0."""
 
     def __init__(self) -> None:
-        self._listener, address = listen()
-        self.text = json.dumps({"hcomm": address, "nonce": secrets.token_hex(8)})
+        self._listener, addresses = listen()
+        self.text = json.dumps({"hcomm": addresses, "nonce": secrets.token_hex(8)})
 
     def members(self, handles: Any) -> list[str]:
         """The handles by rank: a list says the ranks, a set is put in order by its texts.
@@ -105,7 +139,7 @@ class Handle:
         if self.text not in members:
             raise ValueError("this process's handle is not among those of the reconfiguration; it changes with each one")
         for member in members:
-            _address(member)
+            _addresses(member)
         return members
 
     def connect(self, uuid: int, members: list[str], timeout: timedelta) -> tuple[int, int, _native.Communicator]:
@@ -115,22 +149,24 @@ class Handle:
         listener = self._listener if rank == 0 else None
         if rank != 0:
             self._listener.close()
-        return rank, world, connect(rank, world, _address(members[0]), token, timeout, listener)
+        addresses = _addresses(members[0])
+        address = addresses[0] if rank == 0 else reachable(addresses, min(timeout, PATIENCE).total_seconds())
+        return rank, world, connect(rank, world, address, token, timeout, listener)
 
     def close(self) -> None:
         """Stops listening."""
         self._listener.close()
 
 
-def _address(handle: str) -> str:
+def _addresses(handle: str) -> list[str]:
     """Where the process of a handle listens."""
     try:
-        address = json.loads(handle)["hcomm"]
+        addresses = json.loads(handle)["hcomm"]
     except (ValueError, KeyError, TypeError):
-        address = None
-    if not isinstance(address, str):
+        addresses = None
+    if not isinstance(addresses, list) or not addresses or not all(isinstance(address, str) for address in addresses):
         raise ValueError(f"'{handle}' is no handle of hcomm's")
-    return address
+    return addresses
 
 
 def default_timeout() -> timedelta:

@@ -7,6 +7,7 @@ of another one, and raises in it; and the future is completed before a group's s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,18 +16,27 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Work as TorchWork
 from torch.futures import Future
 
-from .. import _native
+from .. import _native, _state
 from ..errors import DeadlineError, HcommError
+from . import exposed, order
+from .events import Event
+from .order import Orders, Run
 
 Tensors = list[torch.Tensor]
+Events = Sequence[Event]
 
 
 class Work(TorchWork):
     """An operation in flight, or several of one group."""
 
-    def __init__(self, native: _native.Work, result: Tensors, sequence: int, seconds: float) -> None:
+    def __init__(
+        self, native: _native.Work, result: Tensors, sequence: int, seconds: float, orders: Orders | None, events: Events = ()
+    ) -> None:
+        """`orders`: in which the callbacks of its future run, if it is a collective; `events`: the profiler's of its operations."""
         super().__init__()
         self._native = native
+        self._orders = orders
+        self._events = events
         self._result = result
         self._sequence = sequence
         self._seconds = seconds
@@ -36,9 +46,17 @@ class Work(TorchWork):
         """Waits for the end; a timeout of 0 is the operation's own. Raises `DistBackendError`."""
         seconds = timeout.total_seconds()
         with translated:
-            if not self._native.wait(seconds if seconds > 0 else None):
+            has_ended = self._native.wait(seconds if seconds > 0 else None)
+            for event in self._events if has_ended else ():
+                event.wait()
+            if not has_ended:
                 raise dist.DistBackendError(f"Timed out waiting {seconds} s for an operation of hcomm's; it goes on")
         return True
+
+    def begin_events(self) -> None:
+        """Has the profiler see its operations from now on."""
+        for event in self._events:
+            event.begin()
 
     def synchronize(self) -> None:
         """`wait`."""
@@ -79,8 +97,28 @@ class Work(TorchWork):
         if self._future is None:
             ended: Future[Any] = Future()
             self._future = ended.then(lambda _: self._outcome())
-            self._native.add_done_callback(lambda: ended.set_result(None))
+            if not order.at_end_of_backward(self._native, lambda: ended.set_result(None)):
+                self._native.add_done_callback(self._completing(ended))
         return self._future
+
+    def _completing(self, ended: Future[Any]) -> Run:
+        """What completes the future, when the operation has ended."""
+        run: Run = lambda: ended.set_result(None)  # noqa: E731
+        if _state.is_profiling:
+            run = self._counted(run)
+        return run if self._orders is None else self._orders.place(run)
+
+    def _counted(self, run: Run) -> Run:
+        order.watch_waits()
+        pending = exposed.Pending(self._native)
+
+        def end() -> None:
+            try:
+                run()
+            finally:
+                pending.end()
+
+        return end
 
     def _outcome(self) -> Tensors:
         self.wait()
