@@ -144,7 +144,7 @@ mod tests {
             [(100, "row 0"), (102, "row 1"), (101, "row 0 (2)")].map(|(tid, name)| (json!(tid), json!(name)));
         assert_eq!(rows, expected.iter().map(|(tid, name)| (tid, name)).collect::<Vec<_>>());
         let of: Vec<_> =
-            trace.iter().filter_map(|event| event["ts"].is_number().then(|| event["tid"].as_u64())).collect();
+            trace.iter().filter(|event| event["ts"].is_number()).map(|event| event["tid"].as_u64()).collect();
         assert_eq!(of, [Some(100), Some(102), Some(101), Some(100)]);
     }
 }
