@@ -42,16 +42,6 @@ making = threading.Lock()
 """Held by the thread that makes the default communicator from the environment, or another in its place, while ranks wait for each other."""
 
 
-def _keep_nothing(_: _native.Communicator) -> None:
-    pass
-
-
-retire: Callable[[_native.Communicator], None] = _keep_nothing
-"""Keeps the statistics of a communicator that is about to be closed; `profiling` puts itself here, since nothing can be imported any more when a
-communicator is closed as the interpreter ends.
-"""
-
-
 def communicator() -> Communicator:
     """The default communicator.
 
