@@ -55,3 +55,8 @@ pub use hcomm_transports as transports;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The guide's examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+struct Guide;

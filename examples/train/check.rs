@@ -61,7 +61,10 @@ pub fn against_one_rank(
 
 /// Says what was compared with one rank alone.
 fn verdict(good: bool, what: &str) -> bool {
-    println!("check: {} one rank alone: {what}", if good { "equal to" } else { "DIFFERENT from" });
+    crate::report::say(&format!(
+        "check: {} one rank alone: {what}",
+        if good { "equal to" } else { "DIFFERENT from" }
+    ));
     good
 }
 

@@ -42,17 +42,17 @@ fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(Request::Train(options)) => options,
         Ok(Request::Help) => {
-            println!("{}", options::HELP);
+            report::say(options::HELP);
             return ExitCode::SUCCESS;
         }
         Err(mistake) => {
-            eprintln!("train: {mistake}");
+            report::warn(&format!("train: {mistake}"));
             return ExitCode::from(2);
         }
     };
     run(&options).map_or_else(
         |error| {
-            eprintln!("train: {error}");
+            report::warn(&format!("train: {error}"));
             ExitCode::FAILURE
         },
         ExitCode::from,
@@ -75,12 +75,14 @@ fn be_a_rank(options: &Options, placement: &Placement) -> Outcome<u8> {
     launch::insist_on_one_thread()?;
     let corpus = Corpus::of_repository()?;
     let sizes = Sizes::small(corpus.vocabulary());
-    let settings = link::settings(options, &corpus, sizes, placement.world)?;
-    let comm = Communicator::connect(placement, settings)?;
+    let comm = link::connect(options, placement, &corpus, sizes)?;
 
-    let trained = train(&comm, &corpus, sizes, options)?;
+    // Once nobody reads what is printed, all ranks end.
+    let Some(trained) = train(&comm, &corpus, sizes, options)? else { return Ok(comm.close().map(|()| 0)?) };
     let mut good = options.mode == Mode::NoComm || check_ranks(&comm, &trained)?;
-    measure(&comm, &corpus, sizes, options)?;
+    if !measure(&comm, &corpus, sizes, options)? {
+        return Ok(comm.close().map(|()| 0)?);
+    }
     comm.close()?;
     if options.check && comm.rank() == 0 {
         good &= check::against_one_rank(&trained, &corpus, sizes, options.seed, comm.world())?;
@@ -88,11 +90,18 @@ fn be_a_rank(options: &Options, placement: &Placement) -> Outcome<u8> {
     Ok(if good { 0 } else { 1 })
 }
 
-/// The training itself.
-fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<Trained> {
+/// Has rank 0 print something. Returns whether anybody reads it, on all ranks.
+fn told(comm: &Communicator, words: impl FnOnce() -> String) -> Outcome<bool> {
+    let mut is_read = [comm.rank() != 0 || report::say(&words())];
+    comm.broadcast(&mut is_read, 0)?;
+    Ok(is_read[0])
+}
+
+/// The training itself; nothing where nobody reads about it.
+fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<Option<Trained>> {
     let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
-    if comm.rank() == 0 {
-        println!("{}", report::opening(comm, corpus, &trainer));
+    if !told(comm, || report::opening(comm, corpus, &trainer))? {
+        return Ok(None);
     }
     let mut progress = Progress::of_rank(comm.rank(), "training", options.steps);
     let begun = Instant::now();
@@ -103,10 +112,10 @@ fn train(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) 
     }
     trainer.finish()?;
     drop(progress);
-    if comm.rank() == 0 {
-        println!("{}", report::losses(trainer.losses(), begun.elapsed().as_secs_f64()));
+    if !told(comm, || report::losses(trainer.losses(), begun.elapsed().as_secs_f64()))? {
+        return Ok(None);
     }
-    Ok(Trained { losses: trainer.losses().to_vec(), parameters: trainer.parameters()? })
+    Ok(Some(Trained { losses: trainer.losses().to_vec(), parameters: trainer.parameters()? }))
 }
 
 /// All ranks must have made the same model of the same sums.
@@ -114,20 +123,21 @@ fn check_ranks(comm: &Communicator, trained: &Trained) -> Outcome<bool> {
     let same = check::same_on_all_ranks(comm, &trained.parameters)?;
     if comm.rank() == 0 {
         let word = if same { "the same" } else { "DIFFERENT" };
-        println!("check: all {} ranks have {word} {} parameters", comm.world(), trained.parameters.len());
+        let count = trained.parameters.len();
+        report::say(&format!("check: all {} ranks have {word} {count} parameters", comm.world()));
     }
     Ok(same)
 }
 
-/// The table, then the timeline of a few steps and the plans that they ran on.
-fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<()> {
+/// The table, then the timeline of a few steps and the plans that they ran on. Returns whether anybody reads them.
+fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options) -> Outcome<bool> {
     let mut trainer = Trainer::new(comm, corpus, sizes, options.seed)?;
     if options.rounds > 0 {
         let mut progress = Progress::of_rank(comm.rank(), "measuring", measure::steps(options.rounds));
-        let timings = measure::all_modes(&mut trainer, comm, options.rounds, &mut progress)?;
+        let rounds = measure::all_modes(&mut trainer, comm, options.rounds, &mut progress)?;
         drop(progress);
-        if comm.rank() == 0 {
-            println!("{}", report::table(&timings, sizes.tokens() * comm.world()));
+        if !told(comm, || report::table(&rounds, sizes.tokens() * comm.world()))? {
+            return Ok(false);
         }
     }
     let nodes = measure::record(&mut trainer, comm)?;
@@ -137,7 +147,7 @@ fn measure(comm: &Communicator, corpus: &Corpus, sizes: Sizes, options: &Options
         let trace = trace::merge(&options.out, comm.world())?;
         let mut files = plans::draw(comm, &trainer.buckets(), &options.out, Some(&trace))?;
         files.push(trace);
-        println!("{}", report::files(&files));
+        report::say(&report::files(&files));
     }
-    Ok(())
+    Ok(true)
 }

@@ -14,42 +14,37 @@ use crate::trainer::Trainer;
 pub const MODES: [Mode; 3] = [Mode::Overlap, Mode::NoOverlap, Mode::NoComm];
 const STEPS_PER_ROUND: usize = 6;
 
-/// The median step of one mode.
-#[derive(Clone, Copy, Default)]
+/// The median step of one mode in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timing {
     /// From one step's beginning to the next one's.
     pub step_ns: u64,
     /// The part of it in backward.
     pub backward_ns: u64,
-    /// The part of it in the library: handing buckets over and waiting for them.
-    pub communication_ns: u64,
-    /// What a step takes longer than without communication: the median over rounds of the difference within a
-    /// round, since a machine that is slow for a while is slow for the whole round.
-    pub exposed_ns: i64,
 }
+
+/// One round: the steps of every mode, in the order of [`MODES`].
+pub type Round = [Timing; 3];
 
 /// Measures all modes. The parameters of the trainer are worth nothing afterwards: without communication every
 /// rank goes its own way.
 pub fn all_modes(
     trainer: &mut Trainer,
     comm: &Communicator,
-    rounds: usize,
+    count: usize,
     progress: &mut Progress,
-) -> Outcome<[Timing; 3]> {
-    let mut by_mode = MODES.map(|_| Vec::with_capacity(rounds));
-    for _ in 0..rounds {
-        let mut round = MODES.map(|_| Timing::default());
+) -> Outcome<Vec<Round>> {
+    let mut rounds = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut round = Round::default();
         for (mode, timing) in MODES.into_iter().zip(&mut round) {
             comm.barrier()?;
             *timing = median(&take_steps(trainer, mode, STEPS_PER_ROUND)?);
             progress.advance(STEPS_PER_ROUND, format_args!("{}", mode.name()));
         }
-        let alone_ns = round[2].step_ns as i64;
-        for (timing, timings) in round.into_iter().zip(&mut by_mode) {
-            timings.push(Timing { exposed_ns: timing.step_ns as i64 - alone_ns, ..timing });
-        }
+        rounds.push(round);
     }
-    Ok(by_mode.map(|timings| median(&timings)))
+    Ok(rounds)
 }
 
 /// How many steps `all_modes` takes.
@@ -84,12 +79,7 @@ fn take_steps(trainer: &mut Trainer, mode: Mode, steps: usize) -> Outcome<Vec<Ti
         trainer.step(mode)?;
         let totals_ns = trainer.timeline.take_totals_ns();
         let of = |phase: Phase| totals_ns[phase as usize];
-        timings.push(Timing {
-            step_ns: of(Phase::Step),
-            backward_ns: of(Phase::Backward),
-            communication_ns: of(Phase::Submit) + of(Phase::Wait),
-            exposed_ns: 0,
-        });
+        timings.push(Timing { step_ns: of(Phase::Step), backward_ns: of(Phase::Backward) });
     }
     trainer.finish()?;
     Ok(timings)
@@ -97,18 +87,20 @@ fn take_steps(trainer: &mut Trainer, mode: Mode, steps: usize) -> Outcome<Vec<Ti
 
 /// The median of each figure by itself.
 fn median(timings: &[Timing]) -> Timing {
+    let middle =
+        |figure: fn(&Timing) -> u64| quartiles(timings.iter().map(|timing| figure(timing) as f64))[1];
     Timing {
-        step_ns: middle(timings.iter().map(|timing| timing.step_ns)),
-        backward_ns: middle(timings.iter().map(|timing| timing.backward_ns)),
-        communication_ns: middle(timings.iter().map(|timing| timing.communication_ns)),
-        exposed_ns: middle(timings.iter().map(|timing| timing.exposed_ns)),
+        step_ns: middle(|timing| timing.step_ns) as u64,
+        backward_ns: middle(|timing| timing.backward_ns) as u64,
     }
 }
 
-fn middle<T: Ord + Copy + Default>(figures: impl Iterator<Item = T>) -> T {
-    let mut figures: Vec<T> = figures.collect();
-    figures.sort_unstable();
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
+/// The lower quartile, the median and the upper quartile.
+pub fn quartiles(figures: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_unstable_by(f64::total_cmp);
+    [1, 2, 3]
+        .map(|quarter| figures.get(figures.len() * quarter / 4).or(figures.last()).copied().unwrap_or(0.0))
 }
 
 #[cfg(test)]
@@ -117,9 +109,14 @@ mod tests {
 
     #[test]
     fn the_median_is_taken_of_each_figure() {
-        let timing = |step_ns, exposed_ns| Timing { step_ns, exposed_ns, ..Timing::default() };
-        let middle = median(&[timing(3, -9), timing(1, 5), timing(2, 7)]);
-        assert_eq!((middle.step_ns, middle.exposed_ns), (2, 5));
-        assert_eq!(median(&[]).step_ns, 0);
+        let timing = |step_ns, backward_ns| Timing { step_ns, backward_ns };
+        assert_eq!(median(&[timing(3, 1), timing(1, 5), timing(2, 7)]), timing(2, 5));
+        assert_eq!(median(&[]), Timing::default());
+    }
+
+    #[test]
+    fn quartiles_are_figures_that_were_measured() {
+        assert_eq!(quartiles([4.0, 1.0, 3.0, 2.0].into_iter()), [2.0, 3.0, 4.0]);
+        assert_eq!(quartiles([7.0].into_iter()), [7.0; 3]);
     }
 }

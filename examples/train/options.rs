@@ -11,8 +11,9 @@ pub const HELP: &str = "\
 Trains a small character-level transformer data-parallel on this repository's own source files.
 
   --ranks N             rank processes to start (2)
-  --transport shm|tcp   how they talk (what the machine offers; tcp with --link)
-  --link RATE|auto      pace tcp to RATE bytes per second, e.g. 50MB/s; auto: communication takes as long as backward
+  --transport shm|tcp   how they talk, as fast as it goes (without this flag: tcp, paced by --link)
+  --link RATE|auto|none pace tcp to RATE bytes per second, e.g. 50MB/s; auto: communication takes as long as backward, as it
+                        does between the machines of a cluster (auto, unless --transport or HCOMM_* settings say otherwise)
   --steps N             training steps (400)
   --rounds N            rounds of the measurement afterwards; 0 leaves it out (10)
   --no-overlap          communicate after backward instead of during it; no measurement
@@ -29,7 +30,7 @@ pub struct Options {
     pub ranks: usize,
     /// What ranks talk over, if not what the environment says.
     pub transport: Option<TransportChoice>,
-    /// The pace of that, if it is to be slowed down.
+    /// The pace of that, where the command line says anything of it.
     pub link: Option<Link>,
     /// Training steps.
     pub steps: usize,
@@ -52,6 +53,8 @@ pub enum Link {
     Auto,
     /// As said.
     Paced(Rate),
+    /// As fast as it goes.
+    Free,
 }
 
 /// What the command line comes to.
@@ -104,7 +107,8 @@ impl Options {
 
     /// What depends on several flags.
     fn settled(mut self, mode: Option<Mode>) -> Result<Options, String> {
-        if self.link.is_some() && self.transport.is_some_and(|transport| transport != TransportChoice::Tcp) {
+        let is_paced = matches!(self.link, Some(Link::Auto | Link::Paced(_)));
+        if is_paced && self.transport.is_some_and(|transport| transport != TransportChoice::Tcp) {
             return Err("--link paces tcp only; leave out the other --transport".into());
         }
         if let Some(mode) = mode {
@@ -136,6 +140,7 @@ fn transport(text: &str) -> Result<TransportChoice, String> {
 fn link(text: &str) -> Result<Link, String> {
     match text {
         "auto" => Ok(Link::Auto),
+        "none" => Ok(Link::Free),
         rate => Ok(Link::Paced(setting("--link", "HCOMM_LINK_RATE", rate)?.link_rate)),
     }
 }
@@ -182,6 +187,7 @@ mod tests {
             assert_eq!(parse(&format!("--link {text}")).unwrap().link, Some(Link::Paced(rate)));
         }
         assert_eq!(parse("--link auto --transport tcp").unwrap().link, Some(Link::Auto));
+        assert_eq!(parse("--link none --transport shm").unwrap().link, Some(Link::Free));
     }
 
     #[test]

@@ -1,18 +1,30 @@
 //! What rank 0 shows: progress while it works, and the table at the end.
 
 use std::fmt::{Arguments, Write as _};
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write as _, stderr, stdout};
 use std::path::PathBuf;
 
 use hcomm::Communicator;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::data::Corpus;
-use crate::measure::{MODES, Timing};
+use crate::measure::{MODES, Round, quartiles};
 use crate::trainer::Trainer;
 
 /// Less than this part of a step cannot be told from the unevenness of compute.
 const LEAST_SEEN: f64 = 0.08;
+
+/// Prints a line. Returns whether it could be: nobody may be reading any more.
+pub fn say(words: &str) -> bool {
+    let mut out = stdout().lock();
+    writeln!(out, "{words}").and_then(|()| out.flush()).is_ok()
+}
+
+/// Prints a line to standard error, if that takes any.
+pub fn warn(words: &str) {
+    // There is nowhere left to say that it does not.
+    let _ = writeln!(stderr(), "{words}");
+}
 
 /// A bar on a terminal, a line every tenth of the way elsewhere.
 pub enum Progress {
@@ -51,7 +63,7 @@ impl Progress {
                 let tenth_before = *done * 10 / *total;
                 *done += steps;
                 if *done * 10 / *total > tenth_before {
-                    eprintln!("{title} {done}/{total} {message}");
+                    warn(&format!("{title} {done}/{total} {message}"));
                 }
             }
             Progress::Silent => {}
@@ -96,46 +108,113 @@ pub fn losses(losses: &[f32], seconds: f64) -> String {
     format!("loss {first:.3} -> {end:.3} (-{fell:.0} %) in {} steps, {seconds:.1} s", losses.len())
 }
 
-/// One line per mode. `tokens` is what all ranks together read in a step.
-pub fn table(timings: &[Timing; 3], tokens: usize) -> String {
-    let exposed = |timing: &Timing| timing.exposed_ns as f64 / 1e6;
-    let mut table =
-        format!("{:<18}{:>11}{:>12}{:>16}{:>12}\n", "", "step", "tokens/s", "communication", "exposed");
-    for (mode, timing) in MODES.iter().zip(timings) {
-        let step = timing.step_ns as f64 / 1e6;
-        let speed = tokens as f64 / step * 1e3;
-        let communication = timing.communication_ns as f64 / 1e6;
-        let name = mode.name();
-        // writing to a String does not fail
+/// One line per mode, whose figures add up: a step is compute and what communication makes it longer. `tokens` is what all ranks
+/// together read in a step.
+pub fn table(rounds: &[Round], tokens: usize) -> String {
+    let mut table = format!(
+        "{:<18}{:>9}{:>17}{:>12}{:>12}{:>17}{:>11}\n",
+        "", "step", "", "= compute", "+ exposed", "", "tokens/s"
+    );
+    let steps: Vec<Spread> =
+        (0..MODES.len()).map(|mode| Spread::of(rounds, |round| step_ms(round, mode))).collect();
+    let compute = steps[2].median;
+    let mut exposed = [0.0; 3];
+    for (at, mode) in MODES.iter().enumerate() {
+        // A machine that is slow for a while is slow for the whole round, so that differences are taken within rounds.
+        let waits = Spread::of(rounds, |round| step_ms(round, at) - step_ms(round, 2));
+        exposed[at] = (tenths(steps[at].median) - tenths(compute)) as f64 / 10.0;
+        // Writing to a String does not fail.
         let _ = writeln!(
             table,
-            "{name:<18}{step:>8.1} ms{speed:>12.0}{communication:>13.1} ms{:>9.1} ms",
-            exposed(timing)
+            "{:<18}{:>6.1} ms {:>15} {:>8.1} ms{:>9.1} ms {:>15} {:>10.0}",
+            mode.name(),
+            steps[at].median,
+            steps[at].quarters(),
+            compute,
+            exposed[at],
+            if at == 2 { String::new() } else { waits.quarters() },
+            tokens as f64 / steps[at].median * 1e3
         );
     }
-    let [overlap, apart] = [exposed(&timings[0]), exposed(&timings[1])];
-    let share = 100.0 * overlap.max(0.0) / apart;
-    match apart > LEAST_SEEN * timings[2].step_ns as f64 / 1e6 {
-        true => table + &format!("overlap exposes {share:.0} % of what is exposed without it"),
-        false => table + "communication is too short to be seen beside compute",
+    table += "(in brackets: quartiles of the rounds; exposed: how much longer a step is for communicating)\n";
+    table + &conclusion(exposed[0], exposed[1], compute)
+}
+
+/// What the table comes to.
+fn conclusion(overlap_ms: f64, apart_ms: f64, compute_ms: f64) -> String {
+    if apart_ms < LEAST_SEEN * compute_ms {
+        return "Communication takes too little of a step to be told from the unevenness of compute; --link auto shows it on a slower link."
+            .to_owned();
+    }
+    let (hidden, waits) = (apart_ms - overlap_ms, overlap_ms.max(0.0));
+    let faster = (compute_ms + apart_ms) / (compute_ms + waits);
+    match hidden > 0.0 {
+        true => format!(
+            "Without overlap a step waits {apart_ms:.1} ms for gradients, with overlap {waits:.1} ms: {:.0} % of the communication is \
+             hidden behind backward, and training is {faster:.2} times as fast.",
+            (100.0 * hidden / apart_ms).min(100.0)
+        ),
+        false => format!(
+            "Overlap hides nothing here: a step waits {waits:.1} ms for gradients with it, {apart_ms:.1} ms without."
+        ),
+    }
+}
+
+fn step_ms(round: &Round, mode: usize) -> f64 {
+    round[mode].step_ns as f64 / 1e6
+}
+
+fn tenths(ms: f64) -> i64 {
+    (ms * 10.0).round() as i64
+}
+
+/// A median with the quartiles around it.
+struct Spread {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Spread {
+    fn of(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Spread {
+        let [low, median, high] = quartiles(rounds.iter().map(figure));
+        Spread { low, median, high }
+    }
+
+    fn quarters(&self) -> String {
+        format!("({:.1} to {:.1})", self.low, self.high)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Timing;
+
+    fn rounds(steps_ms: [[f64; 3]; 4]) -> Vec<Round> {
+        let timing = |ms: f64| Timing { step_ns: (ms * 1e6) as u64, ..Timing::default() };
+        steps_ms.map(|round| round.map(timing)).to_vec()
+    }
 
     #[test]
-    fn the_table_says_how_much_overlap_hides() {
-        let timing = |exposed_ns| Timing { step_ns: 100_000_000, exposed_ns, ..Timing::default() };
-        let text = table(&[timing(10_000_000), timing(50_000_000), timing(0)], 2048);
-        assert!(
-            text.contains("10.0 ms\n") && text.contains("50.0 ms\n") && text.contains("0.0 ms\n"),
-            "{text}"
-        );
-        assert!(text.contains("exposes 20 %"), "{text}");
-        let text = table(&[timing(-1_000_000), timing(1_000_000), timing(0)], 2048);
-        assert!(text.contains("too short"), "{text}");
+    fn the_table_adds_up_and_says_how_much_overlap_hides() {
+        let uneven =
+            [[109.94, 150.0, 100.0], [112.0, 149.0, 101.0], [110.06, 151.26, 99.97], [108.0, 152.0, 100.0]];
+        let text = table(&rounds(uneven), 2048);
+        for line in text.lines().skip(1).take(3) {
+            let figures: Vec<f64> =
+                line.split(" ms").filter_map(|part| part.split(' ').next_back()?.parse().ok()).collect();
+            let [step, compute, exposed] = figures[..] else { panic!("{line}") };
+            assert!((step - compute - exposed).abs() < 0.001, "{line}");
+        }
+        assert!(text.contains("hidden behind backward") && text.contains("80 %"), "{text}");
+        assert!(text.contains("1.38 times as fast"), "{text}");
+        let none = table(&rounds([[101.0, 101.0, 100.0]; 4]), 2048);
+        assert!(none.contains("too little of a step"), "{none}");
+        let better = table(&rounds([[99.0, 150.0, 100.0]; 4]), 2048);
+        assert!(better.contains("with overlap 0.0 ms: 100 %"), "{better}");
+        let worse = table(&rounds([[160.0, 150.0, 100.0]; 4]), 2048);
+        assert!(worse.contains("hides nothing"), "{worse}");
     }
 
     #[test]
