@@ -82,6 +82,8 @@ impl Drop for Progress {
 /// Who trains on what.
 pub fn opening(comm: &Communicator, corpus: &Corpus, trainer: &Trainer) -> String {
     let link = comm.links().iter().find(|link| *link != "self").map_or("itself", |link| link.as_str());
+    // Why it is that and nothing faster is said in brackets.
+    let link = link.split(" (").next().unwrap_or(link);
     let paced = match comm.settings().link_rate.bytes_per_s {
         0 => String::new(),
         rate => format!(" paced to {:.1} MB/s", rate as f64 / 1e6),
