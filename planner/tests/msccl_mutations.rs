@@ -1,5 +1,6 @@
 //! Files that were good until somebody changed them: whatever is changed, reading neither panics nor takes more memory than a bound; what is
 //! still taken is proved, and survives being written. The only tests of their process, under an allocator that counts.
+#![cfg(feature = "msccl")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! Public MSCCL plans, where they are at hand (../shared/data/msccl): what they become, counted as those who published them count.
+#![cfg(feature = "msccl")]
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -72,6 +72,8 @@ impl Tuned {
         match choice {
             TuningChoice::Off => Ok(Tuned::default()),
             TuningChoice::File(path) => Tuned::read(path),
+            // A file that nobody named is no matter of a build that reads none.
+            TuningChoice::Auto if cfg!(not(feature = "tuning")) => Ok(Tuned::default()),
             TuningChoice::Auto => match usual_path().filter(|path| path.exists()) {
                 Some(path) => Ok(Tuned::found(&path)),
                 None => Ok(Tuned::default()),

@@ -11,6 +11,7 @@ mod deterministic;
 mod early_messages;
 mod ends;
 mod failures;
+#[cfg(feature = "msccl")]
 mod imported;
 mod landings;
 mod large;

@@ -251,6 +251,7 @@ fn what_a_split_inherits_is_set_aside_where_it_cannot_be_followed() {
 }
 
 #[test]
+#[cfg(feature = "tuning")]
 fn a_tuning_s_pins_are_for_their_worlds_and_communicators() {
     let text = "format = 1
         [[pin]]

@@ -8,6 +8,7 @@ mod html;
 mod joined;
 pub mod json;
 mod labels;
+#[cfg(feature = "msccl")]
 mod msccl;
 mod route;
 mod svg;
@@ -19,6 +20,7 @@ pub(crate) mod words;
 pub use crate::sizing::Sizing;
 pub use dot::dot;
 pub use drawing::Drawing;
+#[cfg(feature = "msccl")]
 pub use msccl::{ExportError, to_msccl};
 pub use svg::svg;
 pub use text::text;

@@ -2,9 +2,12 @@
 //! leaves here that `verify` has not passed at the least depth that a channel may have. `export` writes such files; hcomm's own format
 //! is `export::json`, which a plan from a file of it also comes through here for.
 
+#[cfg(feature = "msccl")]
 pub(crate) mod msccl;
+#[cfg(feature = "msccl")]
 mod mscclpp;
 mod own;
+#[cfg(feature = "msccl")]
 mod slices;
 
 use crate::export::json;
@@ -86,7 +89,13 @@ pub struct Format {
 }
 
 /// Every format; the first that recognises a text reads it.
-pub static FORMATS: &[Format] = &[msccl::FORMAT, mscclpp::FORMAT, own::FORMAT];
+pub static FORMATS: &[Format] = &[
+    #[cfg(feature = "msccl")]
+    msccl::FORMAT,
+    #[cfg(feature = "msccl")]
+    mscclpp::FORMAT,
+    own::FORMAT,
+];
 
 /// Reads a plan of whatever format, told by the text: the slices of all ranks, in rank order, proved.
 ///
@@ -110,6 +119,7 @@ fn known() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
+#[cfg(feature = "msccl")]
 impl Plan {
     /// Reads a plan in MSCCL's XML: the slices of all ranks, in rank order, proved together.
     ///
@@ -174,6 +184,7 @@ pub(crate) fn within(what: impl ToString, given: u64, limit: u64) -> Result<(), 
 
 /// Proves slices that `build` makes, for direct or (true) only for copying paths: the latter where only those are safe. `name` says
 /// which element of the file a node is.
+#[cfg(feature = "msccl")]
 pub(crate) fn prove(
     build: impl Fn(bool) -> Vec<Plan>,
     name: impl Fn(&At) -> Option<String>,

@@ -175,6 +175,7 @@ fn one_kept_for_the_margin_is_not_called_the_least() {
 }
 
 #[test]
+#[cfg(feature = "tuning")]
 fn pins_for_others_say_for_whom() {
     let text = "format = 1
         [[pin]]

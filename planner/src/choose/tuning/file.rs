@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::fault::{LONGEST_BYTES, TuningError};
 use super::size::Size;
 use super::{
     Condition, Curve, FitError, LinkKind, LinkTuning, Machine, Made, Measured, TunedPin, Tuning, defaults,
@@ -14,23 +15,8 @@ use super::{
 use crate::choose::{AlgorithmName, Candidate, Prices};
 use crate::request::Collective;
 
-/// Bytes of the longest file that is read.
-pub const LONGEST_BYTES: usize = 1 << 20;
-
 /// The format that this version writes and reads.
 pub(super) const FORMAT: u32 = 1;
-
-/// What is wrong with a tuning file. It is to be corrected, measured anew with `hcomm tune`, or removed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, '{text}': {reason}")]
-pub struct TuningError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What the line says, its key first.
-    pub text: String,
-    /// What is wrong with it and what was expected.
-    pub reason: String,
-}
 
 /// The whole file.
 #[derive(Deserialize)]

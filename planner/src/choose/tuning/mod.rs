@@ -4,14 +4,20 @@
 
 mod curve;
 mod defaults;
+mod fault;
+#[cfg(feature = "tuning")]
 mod file;
+#[cfg(feature = "tuning")]
 mod size;
+#[cfg(not(feature = "tuning"))]
+mod unread;
+#[cfg(feature = "tuning")]
 mod write;
 
 use std::fmt;
 
 pub use curve::Curve;
-pub use file::{LONGEST_BYTES, TuningError};
+pub use fault::{LONGEST_BYTES, TuningError};
 
 use super::Prices;
 use crate::choose::candidate::Candidate;
