@@ -168,7 +168,7 @@ pub fn message_bytes(settings: &Settings, slot_bytes: usize) -> usize {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tuning"))]
 mod tests {
     use super::*;
 
