@@ -18,6 +18,7 @@ fn rank_of_a_job() {
         "collectives" => collectives(),
         "exit" => exit_after_the_last_call(),
         "drop" => drop_after_the_last_call(),
+        "drop early" => drop_before_the_peer_comes(),
         "until killed" => call_until_killed(),
         "mismatch" => mismatch(),
         "absent" => absent(),
@@ -130,6 +131,31 @@ fn drop_after_the_last_call() -> i32 {
     comm.all_reduce(&mut value, Op::Sum).unwrap();
     assert_eq!(value, [3.0; 8]);
     0
+}
+
+/// A drop returns before a peer has come for its message; the process stays until it has.
+#[test]
+fn a_process_that_ends_after_its_last_drop_loses_nothing() {
+    for transport in TRANSPORTS {
+        let texts = Job::start(2, transport, "drop early").expect_reports(Duration::from_secs(60));
+        assert_eq!(texts, ["sent", "received"], "{transport}");
+    }
+}
+
+fn drop_before_the_peer_comes() -> i32 {
+    let comm = Communicator::from_env().unwrap();
+    let count = 500_000;
+    comm.barrier().unwrap();
+    if comm.rank() == 0 {
+        drop(comm.send_async(data(0, count), 1, 7));
+        drop(comm);
+        return job::report("sent");
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let mut buffer = vec![0_i64; count];
+    comm.recv(&mut buffer, 0, 7).unwrap();
+    assert!(buffer == data(0, count));
+    job::report("received")
 }
 
 /// kill -9 at a random moment after the ranks have met: every survivor learns who died, no result is wrong, nothing is left.

@@ -13,6 +13,8 @@ pub mod control;
 mod demand;
 #[cfg(not(loom))]
 pub mod endpoint;
+#[cfg(not(loom))]
+pub mod exit;
 pub mod fence;
 #[cfg(not(loom))]
 pub mod files;

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hcomm_ops::Rank;
@@ -15,6 +14,7 @@ use hcomm_transports::tcp::TcpOptions;
 use hcomm_transports::{Control, Endpoint, control, inproc};
 
 use super::agreed::Agreed;
+use super::closing::Closing;
 use super::place::{crowded, hosts_of, is_crowded, planner, shortage_ahead, topology_of, usable_cores};
 use super::split::Hall;
 use super::summon::{self, Call, met_at, token_of};
@@ -335,20 +335,18 @@ impl Communicator {
         watch.connect(control.clone(), ringer, rouse);
         let link = Link::slowest(&planner, &facts.agreed.tuned.tuning, local);
         let cache = PlanCache::new(planner, rank, message_bytes.unwrap_or(1 << 20));
+        let closing = Closing::new(rank, (&domain, control, driver), &settings, &log);
         let inner = Inner {
             rank,
             world,
             domain,
-            control,
             heap,
             cache,
             settings,
             facts,
             link,
             log,
-            driver: Mutex::new(Some(driver)),
-            process: std::process::id(),
-            closed: AtomicBool::new(false),
+            closing: Arc::new(closing),
         };
         inner.introduce();
         Ok(Communicator { inner: Arc::new(inner), options: Options::default() })

@@ -4,6 +4,7 @@
 mod agreed;
 mod allocate;
 mod calls;
+mod closing;
 mod collectives;
 mod create;
 mod fit;
@@ -26,21 +27,18 @@ pub use scope::{Scope, ScopedWork};
 pub use statistics::Link;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::future::Future;
+use std::sync::Arc;
 
 use hcomm_ops::{Rank, ReduceOp};
 use hcomm_planner::{Plan, Planner, Request};
-use hcomm_transports::Control;
 use hcomm_transports::shm::Heap;
 
+use self::closing::Closing;
 use self::options::Options;
 use crate::bindings::Buffers;
 use crate::cache::PlanCache;
 use crate::domain::core::Local;
-use crate::domain::notes::Farewell;
 use crate::domain::{Domain, Intake};
 use crate::error::{Error, Failure, Refused, WorkError};
 use crate::log::Log;
@@ -49,10 +47,8 @@ use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::work::{Pending, Work};
 
-/// How long a communicator that has failed, or whose program has, takes at most to say goodbye.
-const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
-
-/// A handle on a communicator. Clones share it; the last one that goes closes it.
+/// A handle on a communicator. Clones share it; the last one that goes closes it, in the background: a drop waits some 20 ms
+/// at most, and the process sees to the rest before it exits.
 ///
 /// All ranks make the same collective calls in the same order. Threads that share a communicator order their
 /// calls themselves, or [`Communicator::duplicate`] it. A handle carries options ([`Communicator::priority`],
@@ -67,17 +63,13 @@ struct Inner {
     rank: Rank,
     world: usize,
     domain: Arc<Domain>,
-    control: Arc<dyn Control>,
     heap: Option<Arc<Heap>>,
     cache: PlanCache,
     settings: Settings,
     facts: Facts,
     link: Link,
     log: Log,
-    driver: Mutex<Option<JoinHandle<()>>>,
-    /// The process that made it. A child that the process forks has the memory, but neither the threads nor a place among the ranks.
-    process: u32,
-    closed: AtomicBool,
+    closing: Arc<Closing>,
 }
 
 /// What a communicator was made of, for people and for splitting it again.
@@ -204,13 +196,24 @@ impl Communicator {
         self.inner.domain.submit(Intake::Abort(failure));
     }
 
-    /// Waits for all operations, sends what peers still need, and says goodbye. Dropping the last handle does the same
-    /// without telling what went wrong.
+    /// Waits for all operations, sends what peers still need, and says goodbye. Dropping the last handle begins the same
+    /// without telling what went wrong. In code that runs where an operation ends (a call of `notify`, a waker, a buffer's `Drop`)
+    /// nothing can be waited for: there it begins the same, and is `Ok`.
     ///
     /// # Errors
     /// The first failure that the communicator has met, such as calls that differed between ranks.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.close(None)
+        self.inner.closing.close(None)
+    }
+
+    /// [`Communicator::close`] for async code: it begins at once, on a thread of its own, and goes on where the future is dropped.
+    ///
+    /// # Errors
+    /// As [`Communicator::close`].
+    pub fn close_async(&self) -> impl Future<Output = Result<(), Error>> + Send + 'static + use<> {
+        let closing = self.inner.closing.clone();
+        closing.begin(None);
+        std::future::poll_fn(move |context| closing.poll(context))
     }
 
     /// The same for a program that ends by an error: nothing more is waited for than that what was sent leaves the process, and the errors of
@@ -219,7 +222,7 @@ impl Communicator {
     /// # Errors
     /// As [`Communicator::close`].
     pub fn close_because(&self, error: &str) -> Result<(), Error> {
-        self.inner.close(Some(error))
+        self.inner.closing.close(Some(error))
     }
 }
 
@@ -243,47 +246,11 @@ impl Inner {
             self.log.warn(&format!("a pin does not fit communicator '{}': {error}", self.facts.agreed.name));
         }
     }
-
-    fn close(&self, because: Option<&str>) -> Result<(), Error> {
-        let is_forked = std::process::id() != self.process;
-        if is_forked || self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let now = Instant::now();
-        let limit = self.settings.close_deadline;
-        let limit = if because.is_some() { limit.min(AFTER_AN_ERROR) } else { limit };
-        let last = because.map_or(Failure::Closed, |error| Failure::Aborted {
-            rank: self.rank,
-            cause: format!("its program ends by an error ({error})"),
-        });
-        let mut failure = self.domain.drain(now + limit, &last);
-        // Whoever knows of a failure has less to wait for: peers that are gone answer no goodbye.
-        let limit = if failure.is_some() { limit.min(AFTER_AN_ERROR) } else { limit };
-        let farewell = match (because, &failure) {
-            (Some(error), _) => Farewell::Because(error.to_owned()),
-            (None, Some(_)) => Farewell::Failed,
-            (None, None) => self.domain.watch.farewell(),
-        };
-        let deadline = if failure.is_some() { Instant::now() + limit } else { now + limit };
-        self.control.leave(self.domain.watch.made(), farewell.encode(), deadline);
-        if matches!(farewell, Farewell::Well { .. }) {
-            failure = self.domain.watch.miscount(self.rank);
-        }
-        self.domain.close();
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The driver may itself drop the last handle; it does not wait for itself.
-        if let Some(driver) = driver.filter(|d| d.thread().id() != std::thread::current().id()) {
-            let _ = driver.join();
-        }
-        failure.map_or(Ok(()), |failure| Err(Error::Failed(failure)))
-    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Err(error) = self.close(None) {
-            self.log.info(&format!("closed after a failure: {error}"));
-        }
+        self.closing.abandon();
     }
 }
 

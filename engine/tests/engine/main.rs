@@ -8,6 +8,7 @@ mod closing;
 mod common;
 mod created;
 mod deterministic;
+mod dropped;
 mod early_messages;
 mod ends;
 mod failures;
