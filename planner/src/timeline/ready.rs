@@ -56,8 +56,8 @@ impl Simulation<'_> {
     fn message_cause(&self, at: Global) -> Option<Cause> {
         let mut received = self.joined.links[at].received.iter();
         received.try_fold(NOT_YET.cause, |cause, message| {
-            let fifo = &self.fifos[self.joined.messages[*message].fifo];
-            let (at, run) = *fifo.arrived.get(self.nths[*message].received)?;
+            let message = self.joined.messages[*message];
+            let (at, run) = *self.fifos[message.fifo].arrived.get(message.received_before)?;
             Some(cause.later(Cause { at, why: Why::Message, run: Some(run) }))
         })
     }
@@ -66,8 +66,9 @@ impl Simulation<'_> {
     fn room_cause(&self, at: Global) -> Option<Cause> {
         let mut sent = self.joined.links[at].sent.iter();
         sent.try_fold(NOT_YET.cause, |cause, message| {
-            let fifo = &self.fifos[self.joined.messages[*message].fifo];
-            let Some(nth) = self.nths[*message].sent.checked_sub(fifo.unused) else { return Some(cause) };
+            let message = self.joined.messages[*message];
+            let fifo = &self.fifos[message.fifo];
+            let Some(nth) = message.sent_before.checked_sub(fifo.unused) else { return Some(cause) };
             let (at, run) = *fifo.freed.get(nth)?;
             Some(cause.later(Cause { at, why: Why::Room, run: Some(run) }))
         })

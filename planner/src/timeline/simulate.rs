@@ -9,7 +9,7 @@ use super::error::TimelineError;
 use super::path::critical_path;
 use super::price::{Job, Prices};
 use super::run::{Timeline, Why};
-use super::state::{Cause, Cursor, Event, Fifo, NOT_YET, Ns, Nth, Pool, Ran, RunId, nths, pools};
+use super::state::{Cause, Cursor, Event, Fifo, NOT_YET, Ns, Pool, Ran, RunId, pools};
 use super::ways::Ways;
 use crate::verify::joined::{Global, Joined};
 
@@ -26,7 +26,6 @@ pub(super) struct Simulation<'a> {
     pub(super) cursors: Vec<Cursor>,
     pub(super) causes: Vec<Cause>,
     pub(super) fifos: Vec<Fifo>,
-    pub(super) nths: Vec<Nth>,
     pub(super) pools: Vec<Pool>,
     pub(super) pool_of: Vec<usize>,
     pub(super) ways: Ways,
@@ -56,7 +55,6 @@ impl<'a> Simulation<'a> {
             cursors: vec![Cursor::default(); lanes],
             causes: vec![NOT_YET.cause; lanes],
             fifos: joined.fifos.iter().map(|_| Fifo { unused: depth, ..Fifo::default() }).collect(),
-            nths: nths(joined),
             pools,
             pool_of,
             ways: Ways::new(prices.hosts()),

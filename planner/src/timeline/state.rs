@@ -3,8 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use rustc_hash::FxHashMap;
-
 use super::run::Why;
 use crate::plan::LaneKind;
 use crate::verify::joined::Joined;
@@ -81,38 +79,6 @@ pub(super) struct Fifo {
     /// Slots that no message has used yet.
     pub unused: usize,
     pub freed: VecDeque<(f64, RunId)>,
-}
-
-/// Which message of its channel one is within the node that sends it, and within the node that receives it: 0 but where a node
-/// has several of one channel.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Nth {
-    pub sent: usize,
-    pub received: usize,
-}
-
-/// By message.
-pub(super) fn nths(joined: &Joined<'_>) -> Vec<Nth> {
-    let mut nths = vec![Nth::default(); joined.messages.len()];
-    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-    for links in &joined.links {
-        for message in &links.sent {
-            nths[*message].sent = next(&mut counts, joined.messages[*message].fifo);
-        }
-        counts.clear();
-        for message in &links.received {
-            nths[*message].received = next(&mut counts, joined.messages[*message].fifo);
-        }
-        counts.clear();
-    }
-    nths
-}
-
-/// How often a key has been counted before.
-fn next(counts: &mut FxHashMap<usize, usize>, key: usize) -> usize {
-    let count = counts.entry(key).or_default();
-    *count += 1;
-    *count - 1
 }
 
 /// The processors that share some lanes.

@@ -1,8 +1,7 @@
 //! [`Joined`]: the slices of all ranks as one graph, every message matched with its receive.
 
-use std::collections::BTreeMap;
-
 use hcomm_ops::Rank;
+use rustc_hash::FxHashMap;
 
 use super::error::{At, VerifyError};
 use crate::buffers::{SizeClass, size_class};
@@ -20,6 +19,10 @@ pub(crate) struct Message {
     pub receiver: Global,
     /// Index into [`Joined::fifos`].
     pub fifo: usize,
+    /// How many messages of its channel the sender sends before it, and how many the receiver receives: none but where a node has
+    /// several of one channel.
+    pub sent_before: usize,
+    pub received_before: usize,
 }
 
 /// Everything about one node that the checks follow.
@@ -39,9 +42,6 @@ pub(crate) struct Links {
 /// One channel as (source, destination, index).
 type Key = (Rank, Rank, u8);
 
-/// One end's uses of a channel, in order.
-type Uses = Vec<Global>;
-
 /// The whole plan.
 #[derive(Debug)]
 pub(crate) struct Joined<'a> {
@@ -51,6 +51,8 @@ pub(crate) struct Joined<'a> {
     pub links: Vec<Links>,
     /// Nodes of every lane of every rank.
     pub lanes: Vec<std::ops::Range<Global>>,
+    /// Whose each lane is.
+    rank_of: Vec<Rank>,
     pub messages: Vec<Message>,
     pub fifos: Vec<Key>,
 }
@@ -63,6 +65,7 @@ impl<'a> Joined<'a> {
             base: Vec::new(),
             links: Vec::new(),
             lanes: Vec::new(),
+            rank_of: Vec::new(),
             messages: Vec::new(),
             fifos: Vec::new(),
         };
@@ -82,7 +85,7 @@ impl<'a> Joined<'a> {
 
     /// Whose node it is.
     pub fn rank(&self, at: Global) -> Rank {
-        self.base.partition_point(|base| *base <= at) - 1
+        self.rank_of[self.links[at].lane]
     }
 
     /// For errors.
@@ -97,6 +100,7 @@ impl<'a> Joined<'a> {
         let first_lane = self.lanes.len();
         self.lanes
             .extend(plan.lanes.iter().map(|l| base + l.nodes.start as usize..base + l.nodes.end as usize));
+        self.rank_of.resize(self.lanes.len(), plan.rank);
         self.links.extend(plan.nodes.iter().map(|node| Links {
             deps: plan.deps_of(node).iter().map(|dep| base + *dep as usize).collect(),
             lane: first_lane + node.lane as usize,
@@ -112,23 +116,25 @@ impl<'a> Joined<'a> {
 
     fn match_messages(&mut self) -> Result<(), VerifyError> {
         let (sends, receives) = (self.sends(), self.receives());
-        let mut keys: Vec<_> = sends.keys().chain(receives.keys()).copied().collect();
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            let none = Vec::new();
-            let (sent, received) = (sends.get(&key).unwrap_or(&none), receives.get(&key).unwrap_or(&none));
+        let (mut sends, mut receives) = (&sends[..], &receives[..]);
+        while let Some(key) = sends.first().into_iter().chain(receives.first()).map(|(key, _)| *key).min() {
+            let (sent, received) = (take_key(&mut sends, key), take_key(&mut receives, key));
             if sent.len() != received.len() {
                 let (source_rank, destination, index) = key;
                 let (sent, received) = (sent.len(), received.len());
                 return Err(VerifyError::Unmatched { source_rank, destination, index, sent, received });
             }
-            for (nth, (sender, receiver)) in sent.iter().zip(received).enumerate() {
+            for (nth, (sender, receiver)) in sent.iter().zip(&received).enumerate() {
                 self.check_size(nth, *sender, *receiver)?;
                 let number = self.messages.len();
                 self.links[*sender].sent.push(number);
                 self.links[*receiver].received.push(number);
-                self.messages.push(Message { sender: *sender, receiver: *receiver, fifo: self.fifos.len() });
+                let (sender, receiver, fifo) = (*sender, *receiver, self.fifos.len());
+                // Each end's list is in the order of its nodes.
+                let before =
+                    |uses: &[Global], node| uses[..nth].iter().rev().take_while(|at| **at == node).count();
+                let (sent_before, received_before) = (before(&sent, sender), before(&received, receiver));
+                self.messages.push(Message { sender, receiver, fifo, sent_before, received_before });
             }
             self.fifos.push(key);
         }
@@ -136,37 +142,43 @@ impl<'a> Joined<'a> {
         Ok(())
     }
 
-    fn sends(&self) -> BTreeMap<Key, Uses> {
-        let mut uses: BTreeMap<Key, Uses> = BTreeMap::new();
-        for at in 0..self.links.len() {
-            let (plan, node) = self.node(at);
-            for sink in plan.sinks_of(node) {
-                if let Sink::Message { channel } = sink {
-                    let end = plan.channels[*channel as usize];
-                    uses.entry((plan.rank, end.peer, end.index)).or_default().push(at);
-                }
-            }
-        }
-        uses
+    /// Every use of a channel's sending end, channel by channel, each in the order of the nodes.
+    fn sends(&self) -> Vec<(Key, Global)> {
+        self.uses(|plan, node| {
+            let sent = plan.sinks_of(node).iter().filter_map(|sink| match sink {
+                Sink::Message { channel } => Some(plan.channels[*channel as usize]),
+                Sink::Span(_) => None,
+            });
+            sent.map(|end| (plan.rank, end.peer, end.index)).collect()
+        })
     }
 
-    fn receives(&self) -> BTreeMap<Key, Uses> {
-        let mut uses: BTreeMap<Key, Uses> = BTreeMap::new();
-        for at in 0..self.links.len() {
-            let (plan, node) = self.node(at);
-            for source in plan.sources_of(node) {
-                if let Source::Message { channel, .. } = source {
-                    let end = plan.channels[*channel as usize];
-                    uses.entry((end.peer, plan.rank, end.index)).or_default().push(at);
-                }
-            }
-        }
+    /// The same of its receiving end.
+    fn receives(&self) -> Vec<(Key, Global)> {
+        self.uses(|plan, node| {
+            let received = plan.sources_of(node).iter().filter_map(|source| match source {
+                Source::Message { channel, .. } => Some(plan.channels[*channel as usize]),
+                Source::Span { .. } => None,
+            });
+            received.map(|end| (end.peer, plan.rank, end.index)).collect()
+        })
+    }
+
+    fn uses(&self, of: impl Fn(&Plan, &Node) -> Vec<Key>) -> Vec<(Key, Global)> {
+        let nodes = (0..self.links.len()).map(|at| (at, self.node(at)));
+        let mut uses: Vec<_> = nodes
+            .flat_map(|(at, (plan, node))| of(plan, node).into_iter().map(move |key| (key, at)))
+            .collect();
+        uses.sort_unstable();
         uses
     }
 
     /// Puts each node's messages in the order of its sources and sinks.
     fn order_by_position(&mut self) {
         for at in 0..self.links.len() {
+            if self.links[at].received.len() < 2 && self.links[at].sent.len() < 2 {
+                continue;
+            }
             let (plan, node) = self.node(at);
             let incoming = plan.sources_of(node).iter().filter_map(|source| match source {
                 Source::Message { channel, .. } => Some(*channel),
@@ -187,20 +199,29 @@ impl<'a> Joined<'a> {
         }
     }
 
+    /// Messages, listed channel by channel, in the order of the keys.
     fn in_order(&self, messages: &[usize], keys: impl Iterator<Item = Key>) -> Vec<usize> {
-        let mut left = messages.to_vec();
-        keys.filter_map(|key| {
-            let at = left.iter().position(|m| self.fifos[self.messages[*m].fifo] == key)?;
-            Some(left.remove(at))
-        })
-        .collect()
+        let mut next: FxHashMap<Key, usize> = FxHashMap::default();
+        for (place, message) in messages.iter().enumerate() {
+            next.entry(self.fifos[self.messages[*message].fifo]).or_insert(place);
+        }
+        let place = |key: Key| {
+            let place = next.get_mut(&key)?;
+            *place += 1;
+            messages.get(*place - 1).copied()
+        };
+        keys.filter_map(place).collect()
     }
 
     fn check_size(&self, nth: usize, sender: Global, receiver: Global) -> Result<(), VerifyError> {
-        let (sent, expected) = (self.sizes(sender), self.sizes(receiver));
-        if sent == expected {
+        let classes = |at| {
+            let (plan, node) = self.node(at);
+            node.extent.chunks().map(move |chunk| class(plan, node.extent.buffer, chunk))
+        };
+        if classes(sender).eq(classes(receiver)) {
             return Ok(());
         }
+        let (sent, expected) = (self.sizes(sender), self.sizes(receiver));
         let (sender, receiver) = (self.at(sender), self.at(receiver));
         let words = |sizes: &[SizeClass]| sizes.iter().map(size_words).collect::<Vec<_>>().join(", ");
         let difference = format!("{} sent, {} expected", words(&sent), words(&expected));
@@ -236,15 +257,24 @@ impl<'a> Joined<'a> {
     }
 }
 
+/// Takes the uses of a channel, with which the list begins if it has any.
+fn take_key(uses: &mut &[(Key, Global)], key: Key) -> Vec<Global> {
+    let count = uses.partition_point(|(other, _)| *other == key);
+    let (own, rest) = uses.split_at(count);
+    *uses = rest;
+    own.iter().map(|(_, at)| *at).collect()
+}
+
 fn sizes(plan: &Plan, span: Span) -> Vec<SizeClass> {
-    let one = |chunk: u32| {
-        let like = match span.buffer {
-            BufferKind::Scratch => plan.scratch[chunk as usize],
-            buffer => Span::new(buffer, chunk, 1),
-        };
-        size_class(plan.collective, plan.rank, plan.parts, like.buffer, like.first, plan.even)
+    span.chunks().map(|chunk| class(plan, span.buffer, chunk)).collect()
+}
+
+fn class(plan: &Plan, buffer: BufferKind, chunk: u32) -> SizeClass {
+    let like = match buffer {
+        BufferKind::Scratch => plan.scratch[chunk as usize],
+        buffer => Span::new(buffer, chunk, 1),
     };
-    span.chunks().map(one).collect()
+    size_class(plan.collective, plan.rank, plan.parts, like.buffer, like.first, plan.even)
 }
 
 fn size_words(size: &SizeClass) -> String {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::error::Chain;
-use super::joined::{Global, Joined};
+use super::joined::{Global, Joined, Message};
 
 /// What a run assumes.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,9 @@ struct State<'j, 'a> {
     rules: Rules,
     /// Per lane: tile, and place within the lane.
     cursors: Vec<(usize, usize)>,
+    /// Per lane: of its node's dependencies, how many are known to be done; of its messages, how many to be there; and for how many
+    /// there is known to be room. Nobody else takes either, so what is known once stays true until the node is issued.
+    known: Vec<[usize; 3]>,
     queue: VecDeque<usize>,
     queued: Vec<bool>,
     sent: Vec<usize>,
@@ -66,6 +69,7 @@ impl<'j, 'a> State<'j, 'a> {
             joined,
             rules,
             cursors: vec![(0, 0); lanes],
+            known: vec![[0; 3]; lanes],
             queue: (0..lanes).collect(),
             queued: vec![true; lanes],
             sent: vec![0; fifos],
@@ -87,9 +91,11 @@ impl<'j, 'a> State<'j, 'a> {
 
     fn issue_next(&mut self, lane: usize) -> bool {
         let Some(at) = self.current(lane) else { return false };
+        self.look_again(lane, at);
         if self.waits(at).is_some() {
             return false;
         }
+        self.known[lane] = [0; 3];
         if self.cursors[lane].0 == 0 {
             self.order.push(at);
         }
@@ -147,7 +153,7 @@ impl<'j, 'a> State<'j, 'a> {
     fn waits_for_dep(&self, at: Global) -> Option<Wait> {
         let links = &self.joined.links[at];
         let tile = self.cursors[links.lane].0;
-        let dep = *links.deps.iter().find(|dep| self.done[**dep] <= tile)?;
+        let dep = *links.deps.get(self.known[links.lane][0])?;
         if self.issued[dep] <= tile {
             return Some(Wait::For(dep, "waits for the end of"));
         }
@@ -158,24 +164,36 @@ impl<'j, 'a> State<'j, 'a> {
         ))
     }
 
+    /// Goes on from what is known of the node that a lane is at.
+    fn look_again(&mut self, lane: usize, at: Global) {
+        let (links, tile) = (&self.joined.links[at], self.cursors[lane].0);
+        let [mut done, mut there, mut room] = self.known[lane];
+        done += links.deps[done..].iter().take_while(|dep| self.done[**dep] > tile).count();
+        there += links.received[there..].iter().take_while(|message| self.is_there(**message)).count();
+        room += links.sent[room..].iter().take_while(|message| self.has_room(**message)).count();
+        self.known[lane] = [done, there, room];
+    }
+
+    fn is_there(&self, message: usize) -> bool {
+        let Message { fifo, received_before, .. } = self.joined.messages[message];
+        self.sent[fifo] > self.received[fifo] + received_before
+    }
+
+    fn has_room(&self, message: usize) -> bool {
+        let Message { fifo, sent_before, .. } = self.joined.messages[message];
+        self.sent[fifo] + sent_before < self.received[fifo] + self.rules.depth
+    }
+
     fn waits_for_message(&self, at: Global) -> Option<Wait> {
-        let received = &self.joined.links[at].received;
-        let missing = received.iter().enumerate().find(|(i, message)| {
-            let fifo = self.joined.messages[**message].fifo;
-            let same = received[..*i].iter().filter(|m| self.joined.messages[**m].fifo == fifo).count();
-            self.sent[fifo] <= self.received[fifo] + same
-        })?;
-        Some(Wait::For(self.joined.messages[*missing.1].sender, "waits for the message of"))
+        let links = &self.joined.links[at];
+        let missing = *links.received.get(self.known[links.lane][1])?;
+        Some(Wait::For(self.joined.messages[missing].sender, "waits for the message of"))
     }
 
     fn waits_for_room(&self, at: Global) -> Option<Wait> {
-        let sent = &self.joined.links[at].sent;
-        let full = sent.iter().enumerate().find(|(i, message)| {
-            let fifo = self.joined.messages[**message].fifo;
-            let same = sent[..*i].iter().filter(|m| self.joined.messages[**m].fifo == fifo).count();
-            self.sent[fifo] + same >= self.received[fifo] + self.rules.depth
-        })?;
-        let fifo = self.joined.messages[*full.1].fifo;
+        let links = &self.joined.links[at];
+        let full = *links.sent.get(self.known[links.lane][2])?;
+        let fifo = self.joined.messages[full].fifo;
         let order = &self.fifo_messages[fifo];
         let oldest = order[self.received[fifo] % order.len()];
         Some(Wait::For(self.joined.messages[oldest].receiver, "waits for room, which is made by"))

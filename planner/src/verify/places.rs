@@ -26,15 +26,34 @@ pub(super) struct Places {
     collective: Collective,
     rank: Rank,
     parts: u32,
+    inputs: u32,
     outputs: u32,
+    scratch: usize,
     in_place: bool,
 }
 
 impl Places {
     pub fn new(plan: &Plan, in_place: bool) -> Places {
         let blocks = crate::buffers::BlockCounts::of(plan.collective, plan.world, plan.rank, plan.root);
-        let outputs = blocks.output.unwrap_or(0) * plan.parts;
-        Places { collective: plan.collective, rank: plan.rank, parts: plan.parts, outputs, in_place }
+        let chunks = |blocks: Option<u32>| blocks.unwrap_or(0) * plan.parts;
+        let (inputs, outputs, scratch) = (chunks(blocks.input), chunks(blocks.output), plan.scratch.len());
+        let Plan { collective, rank, parts, .. } = *plan;
+        Places { collective, rank, parts, inputs, outputs, scratch, in_place }
+    }
+
+    /// How many places there are.
+    pub fn count(self) -> usize {
+        self.inputs as usize + self.outputs as usize + self.scratch
+    }
+
+    /// The number of a place, below [`Places::count`].
+    pub fn index(self, place: Place) -> usize {
+        let before = match place.buffer {
+            BufferKind::Input => 0,
+            BufferKind::Output => self.inputs as usize,
+            BufferKind::Scratch => self.inputs as usize + self.outputs as usize,
+        };
+        before + place.chunk as usize
     }
 
     /// The places of a span's chunks.

@@ -4,7 +4,7 @@
 //! can meet in a chunk, so one tile is enough. A node is known to be *issued*, or *done*, before another by lanes and edges of its own rank; only
 //! where those do not say, the messages of all ranks are followed.
 
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::FxHashSet;
 
 use super::before::Before;
 use super::error::VerifyError;
@@ -18,8 +18,9 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Resu
     order.iter().enumerate().for_each(|(turn, at)| turns[*at] = turn);
     for (rank, plan) in joined.plans.iter().enumerate() {
         let base = joined.base[rank];
-        let mine = order.iter().copied().filter(|at| *at >= base && *at < base + plan.nodes.len());
-        let before = before(joined, base, plan.nodes.len(), mine);
+        let mut mine: Vec<Global> = (base..base + plan.nodes.len()).collect();
+        mine.sort_unstable_by_key(|at| turns[*at]);
+        let before = before(joined, base, plan.nodes.len(), mine.into_iter());
         for in_place in plan.overlay.modes().iter().copied() {
             let places = Places::new(plan, in_place);
             Races { joined, plan, base, before: &before, turns: &turns, places, in_place, copied }.check()?;
@@ -30,6 +31,9 @@ pub(super) fn check(joined: &Joined<'_>, order: &[Global], copied: bool) -> Resu
 
 /// Whether two of the lists that are stored share a place, or one that is read shares some with one that is stored, but is not all the same.
 fn overlap(read: &[Vec<Place>], stored: &[Vec<Place>]) -> bool {
+    if stored.is_empty() {
+        return false;
+    }
     let mut all: Vec<Place> = stored.concat();
     all.sort_unstable();
     if all.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -71,22 +75,22 @@ struct Races<'r, 'a> {
 
 impl Races<'_, '_> {
     fn check(&self) -> Result<(), VerifyError> {
-        let mut touches: BTreeMap<Place, Vec<Touch>> = BTreeMap::new();
+        let mut touches = Vec::new();
         for node in 0..self.plan.nodes.len() {
             self.touch(node, &mut touches)?;
         }
-        for (place, mut touching) in touches {
-            touching.sort_by_key(|touch| self.turns[self.base + touch.node]);
-            self.check_place(place, &touching)?;
-        }
-        Ok(())
+        // Of one node, what it writes comes before what it reads.
+        touches.sort_by_key(|(place, touch)| (*place, self.turns[self.base + touch.node], !touch.writes));
+        touches
+            .chunk_by(|(a, _), (b, _)| a == b)
+            .try_for_each(|touching| self.check_place(touching[0].0, touching))
     }
 
     /// Who touches a place, in an order of issue: each against the last write before it, and a write against the reads since that. Who is
     /// ordered with those is so with all before them.
-    fn check_place(&self, place: Place, touching: &[Touch]) -> Result<(), VerifyError> {
+    fn check_place(&self, place: Place, touching: &[(Place, Touch)]) -> Result<(), VerifyError> {
         let (mut last_write, mut reads): (Option<Touch>, Vec<Touch>) = (None, Vec::new());
-        for touch in touching {
+        for (_, touch) in touching {
             let read = if touch.writes { std::mem::take(&mut reads) } else { Vec::new() };
             for earlier in last_write.iter().chain(&read).filter(|earlier| earlier.node != touch.node) {
                 self.ordered(place, *earlier, *touch)?;
@@ -99,7 +103,7 @@ impl Races<'_, '_> {
         Ok(())
     }
 
-    fn touch(&self, number: usize, touches: &mut BTreeMap<Place, Vec<Touch>>) -> Result<(), VerifyError> {
+    fn touch(&self, number: usize, touches: &mut Vec<(Place, Touch)>) -> Result<(), VerifyError> {
         let node = &self.plan.nodes[number];
         let read: Vec<Vec<Place>> =
             self.plan.sources_of(node).iter().filter_map(|s| self.source(s)).collect();
@@ -111,12 +115,9 @@ impl Races<'_, '_> {
         // A copy onto itself writes nothing.
         let is_copy = node.sources.len() == 1;
         let writes = stored.into_iter().filter(|s| !(is_copy && read.first() == Some(s))).flatten();
-        for place in writes {
-            touches.entry(place).or_default().push(Touch { node: number, writes: true });
-        }
-        for place in read.into_iter().flatten() {
-            touches.entry(place).or_default().push(Touch { node: number, writes: false });
-        }
+        touches.extend(writes.map(|place| (place, Touch { node: number, writes: true })));
+        let read = read.into_iter().flatten();
+        touches.extend(read.map(|place| (place, Touch { node: number, writes: false })));
         Ok(())
     }
 
@@ -197,7 +198,7 @@ impl Joined<'_> {
     /// Whether lanes, edges and messages make `later` be issued after `earlier`, within a tile. What comes before
     /// `earlier` in the order `turns` cannot lead back to it.
     fn reaches(&self, earlier: Global, later: Global, turns: &[usize]) -> bool {
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut stack = vec![later];
         while let Some(at) = stack.pop() {
             if at == earlier {

@@ -1,8 +1,6 @@
 //! Carries the plan out on expressions, in any one order (the race check has shown that all give the same), and
 //! compares every output chunk with what the collective asks for; also every mark of average and pre-multiplied sum.
 
-use std::collections::HashMap;
-
 use hcomm_ops::Rank;
 
 use super::FoldOrder;
@@ -39,8 +37,9 @@ struct Run<'j, 'a> {
     collective: Collective,
     in_place: bool,
     places: Vec<Places>,
-    memory: HashMap<(Rank, Place), Value>,
-    /// Per message, the value of each of its chunks.
+    /// Per rank, by [`Places::index`].
+    memory: Vec<Vec<Option<Value>>>,
+    /// Per message under way, the value of each of its chunks.
     messages: Vec<Vec<Value>>,
     expressions: Expressions,
 }
@@ -53,17 +52,19 @@ impl<'j, 'a> Run<'j, 'a> {
             collective: joined.plans[0].collective,
             in_place,
             places: joined.plans.iter().map(|plan| Places::new(plan, in_place)).collect(),
-            memory: HashMap::new(),
+            memory: Vec::with_capacity(world),
             messages: vec![Vec::new(); joined.messages.len()],
-            expressions: Expressions::new(world),
+            expressions: Expressions::new(world, world * joined.plans[0].parts as usize),
         };
         for plan in joined.plans {
             let blocks = BlockCounts::of(plan.collective, world, plan.rank, plan.root);
+            let places = run.places[plan.rank];
+            let mut memory = vec![None; places.count()];
             for chunk in 0..blocks.input.unwrap_or(0) * plan.parts {
                 let id = run.expressions.raw(plan.rank, chunk);
-                let place = run.places[plan.rank].place(BufferKind::Input, chunk);
-                run.memory.insert((plan.rank, place), Value { id, by: None });
+                memory[places.index(places.place(BufferKind::Input, chunk))] = Some(Value { id, by: None });
             }
+            run.memory.push(memory);
         }
         run
     }
@@ -77,7 +78,7 @@ impl<'j, 'a> Run<'j, 'a> {
             operands.push(match source {
                 Source::Span { span, .. } => self.read(at, plan.rank, *span)?,
                 Source::Message { .. } => {
-                    received.next().map_or_else(Vec::new, |m| self.messages[*m].clone())
+                    received.next().map_or_else(Vec::new, |m| std::mem::take(&mut self.messages[*m]))
                 }
             });
         }
@@ -103,9 +104,7 @@ impl<'j, 'a> Run<'j, 'a> {
 
     fn read(&self, at: Global, rank: Rank, span: Span) -> Result<Vec<Value>, VerifyError> {
         let value = |place: Place| {
-            self.memory
-                .get(&(rank, place))
-                .copied()
+            self.memory[rank][self.places[rank].index(place)]
                 .ok_or_else(|| VerifyError::ReadsNothing { at: self.joined.at(at), chunk: place.to_string() })
         };
         self.places[rank].of(span).map(value).collect()
@@ -113,15 +112,15 @@ impl<'j, 'a> Run<'j, 'a> {
 
     fn store(&mut self, rank: Rank, span: Span, results: &[Value]) {
         for (place, value) in self.places[rank].of(span).zip(results) {
-            self.memory.insert((rank, place), *value);
+            self.memory[rank][self.places[rank].index(place)] = Some(*value);
         }
     }
 
     fn fold(&mut self, at: Global, values: &[Value]) -> Result<Id, VerifyError> {
-        let ids: Vec<Id> = values.iter().map(|value| value.id).collect();
-        if let [only] = ids[..] {
-            return Ok(only);
+        if let [only] = values {
+            return Ok(only.id);
         }
+        let ids: Vec<Id> = values.iter().map(|value| value.id).collect();
         let mixed = |what: String| VerifyError::MixedFold { at: self.joined.at(at), what };
         if !self.collective.reduces() && self.collective != Collective::Barrier {
             return Err(mixed(format!("in {}, which reduces nothing", self.collective)));
@@ -168,12 +167,15 @@ impl<'j, 'a> Run<'j, 'a> {
             let blocks = BlockCounts::of(plan.collective, plan.world, plan.rank, plan.root);
             (0..blocks.output.unwrap_or(0) * plan.parts).filter_map(|chunk| self.output(plan.rank, chunk))
         });
-        outputs.map(|value| self.expressions.fold_order(value.id)).min().unwrap_or(FoldOrder::AtOnce)
+        let mut ids: Vec<Id> = outputs.map(|value| value.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().map(|id| self.expressions.fold_order(id)).min().unwrap_or(FoldOrder::AtOnce)
     }
 
     fn output(&self, rank: Rank, chunk: u32) -> Option<Value> {
-        let place = self.places[rank].place(BufferKind::Output, chunk);
-        self.memory.get(&(rank, place)).copied()
+        let places = self.places[rank];
+        self.memory[rank][places.index(places.place(BufferKind::Output, chunk))]
     }
 
     fn check_output(&self, plan: &Plan) -> Result<(), VerifyError> {
