@@ -26,7 +26,7 @@ def plan(
     hosts: int = 1,
     algorithm: str | None = None,
 ) -> _native.Plan:
-    """The plan of a call: the graph of chunks that are sent, received, reduced and copied, as it runs. Proved up to 64 ranks; nothing is sent.
+    """The plan of a call: the graph of chunks that are sent, received, reduced and copied, as it runs. Proved up to 262,144 nodes; nothing is sent.
 
     The call has `count` elements per block, or a full buffer of `bytes` (such as `"1MB"`, which is the default). Without `ranks` it is that of the
     default communicator, else of so many ranks on `hosts` hosts; `world` is another name for `ranks`. `algorithm` names one in place of the choice.

@@ -27,13 +27,17 @@ pub const COMMAND: Subcommand = Subcommand {
 
 const AFTER_HELP: &str = "\
 Without --dot, --svg, --html, --json, --msccl or --explain the plan is printed as text: a summary, then every rank's nodes, lane by lane. A FILE \
-of - is standard output. Up to 64 ranks the plan is always proved, and what was proved is printed.
+of - is standard output. A plan of up to 262144 nodes is always proved, and what was proved is printed; above 64 ranks only where all \
+slices are needed.
 
 Exit codes: 0 success; 1 the plan is faulty, or a file cannot be read or written; 2 a mistake on the command line, in a setting \
 or in the topology, or a call that no algorithm (or not the one asked for, or not MSCCL) supports.";
 
-/// Worlds up to this size are proved unasked.
-const PROVED_WORLD: usize = 64;
+/// Plans of up to so many nodes, of all ranks together, are proved unasked, in about a second.
+const PROVED_NODES: usize = 1 << 18;
+
+/// In worlds up to this size all slices are compiled, even to show one.
+const WHOLE_WORLD: usize = 64;
 
 /// Most ranks whose slices are compiled all together.
 const JOINED_WORLD: usize = 1024;
@@ -71,7 +75,7 @@ struct Arguments {
     /// Say why this algorithm was chosen: the predicted time of each one, the choice at every size, and what overrides it
     #[arg(long)]
     explain: bool,
-    /// Prove the plan of a world of more than 64 ranks too
+    /// Prove the plan however large it is
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -89,8 +93,12 @@ fn run(arguments: &Arguments) -> Result<u8, CommandError> {
         Some(rank) => &plans[rank..=rank],
         None => &plans[..],
     };
-    let is_proved = plans.len() == asked.world() && (asked.world() <= PROVED_WORLD || arguments.verify);
-    let proof = is_proved.then(|| verify(&plans, settings.depth as usize)).transpose()?;
+    let nodes = plans.iter().map(|plan| plan.nodes.len()).sum();
+    let unproved = unproved(plans.len(), asked.world(), nodes);
+    let proof = match unproved.filter(|_| plans.len() < asked.world() || !arguments.verify) {
+        None => Ok(verify(&plans, settings.depth as usize)?),
+        Some(why) => Err(why),
+    };
     draw(arguments, &asked, &plans, shown)?;
     let folds = asked.request().collective.reduces() && asked.world() > 1;
     show(arguments, &asked, shown, &words(proof, folds, &settings))?;
@@ -100,9 +108,9 @@ fn run(arguments: &Arguments) -> Result<u8, CommandError> {
 /// All slices, or the one that is to be shown where nothing needs the others.
 fn compile(arguments: &Arguments, asked: &Asked) -> Result<Vec<Plan>, CommandError> {
     let world = asked.world();
-    let alone = arguments.rank.filter(|_| world > PROVED_WORLD && !arguments.verify);
+    let alone = arguments.rank.filter(|_| world > WHOLE_WORLD && !arguments.verify);
     let needs_none = arguments.explain && !arguments.drawings.are_wanted() && !arguments.verify;
-    if needs_none && alone.is_none() && world > PROVED_WORLD {
+    if needs_none && alone.is_none() && world > WHOLE_WORLD {
         return Ok(Vec::new());
     }
     if alone.is_none() && world > JOINED_WORLD {
@@ -120,6 +128,14 @@ fn compile(arguments: &Arguments, asked: &Asked) -> Result<Vec<Plan>, CommandErr
     }
 }
 
+/// Why a plan is not proved unless that is asked for.
+fn unproved(compiled: usize, world: usize, nodes: usize) -> Option<String> {
+    if compiled < world {
+        return Some(format!("{compiled} of {world} slices compiled"));
+    }
+    (nodes > PROVED_NODES).then(|| format!("{nodes} nodes, more than {PROVED_NODES}"))
+}
+
 fn verify(plans: &[Plan], depth: usize) -> Result<Verified, CommandError> {
     let failed = |error: planner::VerifyError| CommandError::Failed {
         code: 1,
@@ -128,10 +144,11 @@ fn verify(plans: &[Plan], depth: usize) -> Result<Verified, CommandError> {
     planner::verify(plans, depth).map_err(failed)
 }
 
-/// What was proved, in words.
-fn words(proof: Option<Verified>, folds: bool, settings: &Settings) -> String {
-    let Some(Verified { nodes, messages, needs_copying, order }) = proof else {
-        return format!("not verified: more than {PROVED_WORLD} ranks; --verify does it");
+/// What was proved, or why nothing was, in words.
+fn words(proof: Result<Verified, String>, folds: bool, settings: &Settings) -> String {
+    let Verified { nodes, messages, needs_copying, order } = match proof {
+        Ok(proof) => proof,
+        Err(why) => return format!("not verified: {why}; --verify does it"),
     };
     let copying = if needs_copying { "; right only where messages are copied as they are sent" } else { "" };
     let order = match order {
@@ -183,4 +200,16 @@ fn show(arguments: &Arguments, asked: &Asked, shown: &[Plan], proof: &str) -> Re
 
 fn rank_count(text: &str) -> Result<usize, String> {
     call::rank_count(text, ask::MOST_RANKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_proved_unasked_is_limited_by_nodes_and_not_by_ranks() {
+        assert_eq!(unproved(1024, 1024, PROVED_NODES), None);
+        assert_eq!(unproved(1, 1024, 8).as_deref(), Some("1 of 1024 slices compiled"));
+        assert_eq!(unproved(4, 4, 300_000).as_deref(), Some("300000 nodes, more than 262144"));
+    }
 }
