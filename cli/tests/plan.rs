@@ -80,7 +80,7 @@ fn a_ring_of_eight_is_counted() {
     assert!(said.contains("\nalgorithm  ring, asked for: "), "{said}");
     assert!(said.contains("\nsteps      14, "), "{said}");
     assert!(said.contains("\nmessages   112 per tile, at most 14 from one rank\n"), "{said}");
-    assert!(said.contains("\nchunks     8 of up to 125000 bytes, in 2 tiles of up to 72576\n"), "{said}");
+    assert!(said.contains("\nchunks     8 of up to 125000 bytes, in 2 tiles of up to 63616\n"), "{said}");
     assert!(said.contains(" 112 messages per tile: acyclic, no deadlock with channels 2 deep"), "{said}");
 }
 
