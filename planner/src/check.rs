@@ -38,6 +38,20 @@ pub enum RequestError {
         /// The collectives that take them.
         expected: &'static str,
     },
+    /// A rank's block for itself has two lengths.
+    #[error(
+        "{collective}: rank {rank} sends itself {sent} elements and receives {received} from itself; expected the same number"
+    )]
+    OwnBlock {
+        /// The call.
+        collective: Collective,
+        /// The rank.
+        rank: Rank,
+        /// Elements of its own block in its input.
+        sent: u64,
+        /// The same in its output.
+        received: u64,
+    },
     /// A list of the wrong length.
     #[error("{given} counts for the {what} of {collective} in a world of {world}; expected {expected}")]
     CountsLength {
@@ -109,8 +123,16 @@ impl Request {
         let Counts::Local { input, output } = &self.counts else { return Ok(()) };
         let at_root = if rank == self.root { world } else { 0 };
         match self.collective {
-            Collective::Gather => self.expect_len("output", output.len(), &[at_root], world),
-            Collective::Scatter => self.expect_len("input", input.len(), &[at_root], world),
+            Collective::Gather => self.expect_len("output", output.len(), &[at_root], world)?,
+            Collective::Scatter => self.expect_len("input", input.len(), &[at_root], world)?,
+            _ => {}
+        }
+        // Of a list of one block that is this rank's own, of a longer one the block of its number.
+        let own = |blocks: &[u64]| blocks.get(if blocks.len() == 1 { 0 } else { rank }).copied();
+        match (own(input), own(output)) {
+            (Some(sent), Some(received)) if sent != received => {
+                Err(RequestError::OwnBlock { collective: self.collective, rank, sent, received })
+            }
             _ => Ok(()),
         }
     }
@@ -278,5 +300,28 @@ mod tests {
         assert_eq!(request(Collective::AllReduce, Counts::Even(10)).full_bytes(4), Some(40));
         assert_eq!(request(Collective::AllGather, Counts::Even(10)).full_bytes(4), Some(160));
         assert_eq!(request(Collective::AllGather, Counts::Listed([1, 2].into())).full_bytes(2), Some(12));
+    }
+
+    #[test]
+    fn a_rank_s_block_for_itself_has_one_length() {
+        let local =
+            |input: &[u64], output: &[u64]| Counts::Local { input: input.into(), output: output.into() };
+        let calls = [
+            (Collective::AllToAll, local(&[1, 2, 3], &[4, 2, 9]), None),
+            (Collective::AllToAll, local(&[1, 2, 3], &[1, 5, 3]), Some((2, 5))),
+            (Collective::Gather, local(&[4], &[1, 4, 0]), None),
+            (Collective::Gather, local(&[4], &[4, 3, 4]), Some((4, 3))),
+            (Collective::Gather, local(&[4], &[]), None),
+            (Collective::Scatter, local(&[7, 0, 7], &[0]), None),
+            (Collective::Scatter, local(&[7, 0, 7], &[7]), Some((0, 7))),
+        ];
+        for (collective, counts, expected) in calls {
+            let root = if counts == local(&[4], &[]) || collective == Collective::AllToAll { 0 } else { 1 };
+            let found = request(collective, counts).with_root(root).check_at(1, 3);
+            let expected = expected.map_or(Ok(()), |(sent, received)| {
+                Err(RequestError::OwnBlock { collective, rank: 1, sent, received })
+            });
+            assert_eq!(found, expected);
+        }
     }
 }

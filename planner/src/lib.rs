@@ -5,8 +5,9 @@
 //! node runs, and `export` draws it all.
 //!
 //! ```
-//! use hcomm_ops::{DType, ReduceOp};
-//! use hcomm_planner::{Choice, Collective, Costs, Request, Topology, compile, compile_all, verify};
+//! # mod hcomm { pub use {hcomm_ops::{DType, ReduceOp}, hcomm_planner::*, hcomm_planner as planner}; }
+//! use hcomm::{DType, ReduceOp};
+//! use hcomm::planner::{Choice, Collective, Costs, Request, Topology, compile, compile_all, verify};
 //!
 //! let topology = Topology::single_host(4);
 //! let choice = Choice::new(&topology, Costs::shm());

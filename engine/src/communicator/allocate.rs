@@ -23,10 +23,11 @@ impl Communicator {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let comm = hcomm_engine::Communicator::alone();
+    /// # mod hcomm { pub use {hcomm_engine::Communicator, hcomm_ops::ReduceOp as Op}; }
+    /// let comm = hcomm::Communicator::alone();
     /// let mut gradients = comm.allocate::<f32>(1000)?;
     /// gradients.fill(1.5);
-    /// comm.all_reduce(&mut gradients, hcomm_ops::ReduceOp::Sum)?;
+    /// comm.all_reduce(&mut gradients, hcomm::Op::Sum)?;
     /// assert_eq!(gradients[999], 1.5);
     /// # Ok(())
     /// # }

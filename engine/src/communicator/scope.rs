@@ -41,11 +41,12 @@ impl Communicator {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), hcomm_engine::Error> {
+    /// # mod hcomm { pub use hcomm_ops::ReduceOp as Op; }
     /// # let comm = hcomm_engine::Communicator::alone();
     /// let (mut weights, mut biases) = (vec![0_f32; 1000], vec![0_f32; 10]);
     /// comm.scope(|s| {
-    ///     s.all_reduce(&mut weights, hcomm_ops::ReduceOp::Sum);
-    ///     s.all_reduce(&mut biases, hcomm_ops::ReduceOp::Sum);
+    ///     s.all_reduce(&mut weights, hcomm::Op::Sum);
+    ///     s.all_reduce(&mut biases, hcomm::Op::Sum);
     /// })?;
     /// # Ok(())
     /// # }

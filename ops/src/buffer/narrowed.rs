@@ -15,8 +15,8 @@ use crate::{Conversion, DType, RawSpan};
 /// All ranks of a call narrow alike: to the others the call is one of the narrow type.
 ///
 /// ```
-/// use hcomm_ops::buffer::{Narrowed, StableBuffer};
-/// use hcomm_ops::DType;
+/// # mod hcomm { pub use hcomm_ops::{buffer::{Narrowed, StableBuffer}, DType}; }
+/// use hcomm::{DType, Narrowed, StableBuffer};
 ///
 /// let mut narrow = Narrowed::new(vec![1.0_f32, 1.0002, 1e6], DType::F16).expect("f32 as f16");
 /// assert_eq!((narrow.dtype(), narrow.span().len()), (DType::F16, 6));

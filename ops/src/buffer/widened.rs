@@ -12,8 +12,8 @@ use crate::{DType, RawSpan};
 /// All ranks of a call widen alike: to the others the call is one of the wide type.
 ///
 /// ```
-/// use hcomm_ops::buffer::{StableBuffer, Widened};
-/// use hcomm_ops::DType;
+/// # mod hcomm { pub use hcomm_ops::{buffer::{StableBuffer, Widened}, DType}; }
+/// use hcomm::{DType, StableBuffer, Widened};
 ///
 /// let mut wide = Widened::new(vec![100_i8, -100]).expect("integers of 8 bits");
 /// assert_eq!((wide.dtype(), wide.span().len()), (DType::I32, 8));

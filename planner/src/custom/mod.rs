@@ -41,8 +41,9 @@ pub(crate) const MAX_STAGES: usize = 64;
 /// An all_reduce of two ranks that nobody would want, but short: rank 1 folds both halves.
 ///
 /// ```
-/// use hcomm_planner::custom::{PlanBuilder, input, output, scratch};
-/// use hcomm_planner::{Collective, Topology};
+/// # use hcomm_planner as hcomm;
+/// use hcomm::custom::{PlanBuilder, input, output, scratch};
+/// use hcomm::{Collective, Topology};
 ///
 /// let mut plan = PlanBuilder::new("to_the_right_and_back", Collective::AllReduce, 2).parts(2);
 /// plan.copy(input(0, 0..2), scratch(1, 0..2)); // rank 0 sends its two chunks, rank 1 puts them by
@@ -51,7 +52,7 @@ pub(crate) const MAX_STAGES: usize = 64;
 /// plan.copy(output(1, 0..2), output(0, 0..2));
 /// let slices = plan.build(&Topology::single_host(2))?;
 /// assert_eq!(slices[1].nodes.len(), 2); // receive and fold, then send
-/// # Ok::<(), hcomm_planner::custom::CustomError>(())
+/// # Ok::<(), hcomm::custom::CustomError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PlanBuilder {

@@ -124,9 +124,10 @@ impl Plan {
     /// Reads a plan in MSCCL's XML: the slices of all ranks, in rank order, proved together.
     ///
     /// ```
-    /// use hcomm_ops::{DType, ReduceOp};
-    /// use hcomm_planner::export::to_msccl;
-    /// use hcomm_planner::{Choice, Collective, Costs, Overlay, Plan, Request, Topology, compile_all};
+    /// # mod hcomm { pub use {hcomm_ops::{DType, ReduceOp}, hcomm_planner::*, hcomm_planner as planner}; }
+    /// use hcomm::{DType, ReduceOp};
+    /// use hcomm::planner::export::to_msccl;
+    /// use hcomm::planner::{Choice, Collective, Costs, Overlay, Plan, Request, Topology, compile_all};
     ///
     /// let topology = Topology::single_host(3);
     /// let request = Request::new(Collective::AllGather, DType::F32, ReduceOp::Sum, 100).with_algorithm("ring");

@@ -17,9 +17,10 @@
 //!   other; its first byte takes `latency_ns` from way to way. Room is seen again `latency_ns` after the receiving node has ended.
 //!
 //! ```
-//! use hcomm_ops::{DType, ReduceOp};
-//! use hcomm_planner::export::{Drawing, Sizing};
-//! use hcomm_planner::{Choice, Collective, Costs, Model, Request, Topology, compile_all, predict};
+//! # mod hcomm { pub use {hcomm_ops::{DType, ReduceOp}, hcomm_planner::*, hcomm_planner as planner}; }
+//! use hcomm::{DType, ReduceOp};
+//! use hcomm::planner::export::{Drawing, Sizing};
+//! use hcomm::planner::{Choice, Collective, Costs, Model, Request, Topology, compile_all, predict};
 //!
 //! let topology = Topology::single_host(4);
 //! let request = Request::new(Collective::AllReduce, DType::F32, ReduceOp::Sum, 1 << 20).with_algorithm("ring");
