@@ -172,7 +172,7 @@ impl<B: StableBuffer> Buffers for InPlace<B> {
 
     #[inline]
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let whole = if writes_in_place(binding) { output(&mut self.0)? } else { input(&mut self.0)? };
+        let whole = in_place(&mut self.0, binding)?;
         let size = self.0.dtype().size_bytes();
         let (input, output) = match binding.collective {
             Collective::Gather | Collective::Scatter if binding.rank != binding.root => (whole, whole),
@@ -323,7 +323,7 @@ impl<B: StableBuffer> Buffers for Joined<B> {
     }
 
     fn spans(&mut self, binding: Binding) -> Result<Spans, Refused> {
-        let all = if writes_in_place(binding) { outputs(&mut self.0)? } else { inputs(&mut self.0)? };
+        let all = self.0.iter_mut().map(|buffer| in_place(buffer, binding)).collect::<Result<Vec<_>, _>>()?;
         let is_read = binding.collective == Collective::Broadcast && binding.rank == binding.root;
         if !is_read && do_any_overlap(&all) {
             return Err(Refused::Overlap);
@@ -412,19 +412,26 @@ fn input(buffer: &mut impl StableBuffer) -> Result<RawSpan, Refused> {
     }
 }
 
-/// The bytes of a buffer that a call may write.
+/// The bytes of a buffer that a call may write. What they are before that does not matter.
 #[inline]
 fn output(buffer: &mut impl StableBuffer) -> Result<RawSpan, Refused> {
     match buffer.is_writable() {
-        true => input(buffer),
+        true => Ok(buffer.span()),
         false => Err(Refused::ReadOnly),
     }
 }
 
-/// Whether a call with one buffer for both writes it on this rank; `Reduce` and `Gather` write at their root only.
+/// The bytes of a buffer that is input and output. Away from the root some calls only read it, and others only write it.
 #[inline]
-fn writes_in_place(binding: Binding) -> bool {
-    !matches!(binding.collective, Collective::Reduce | Collective::Gather) || binding.rank == binding.root
+fn in_place(buffer: &mut impl StableBuffer, binding: Binding) -> Result<RawSpan, Refused> {
+    match binding.collective {
+        Collective::Reduce | Collective::Gather if binding.rank != binding.root => input(buffer),
+        Collective::Broadcast | Collective::Scatter if binding.rank != binding.root => output(buffer),
+        _ => {
+            output(buffer)?;
+            input(buffer)
+        }
+    }
 }
 
 /// Whether a byte is in two of them.

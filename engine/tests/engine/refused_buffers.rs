@@ -64,6 +64,8 @@ fn bytes_that_are_no_bool_are_refused_however_often_a_call_is_repeated() {
     let lent =
         comm.call(&Ask::new(Collective::Broadcast), InputOnly(Borrowed::from_bytes_ref(&[2], DType::Bool)));
     assert!(matches!(lent.wait().expect_err("2 is no bool").error, Error::Refused(Refused::NoElement(_))));
+    let filled = comm.all_reduce_into_async(buffer(&[1, 0]), buffer(&[9, 9]), ReduceOp::LogicalOr).wait();
+    assert_eq!(filled.expect("what an output holds before does not matter").1.bytes, [1, 0]);
     let message = comm.send_async(buffer(&[9]), 0, 0).wait().expect_err("9 is no bool").error;
     assert!(matches!(message, Error::Refused(_)), "{message}");
 }
