@@ -424,14 +424,18 @@ fn output(buffer: &mut impl StableBuffer) -> Result<RawSpan, Refused> {
 /// The bytes of a buffer that is input and output. Away from the root some calls only read it, and others only write it.
 #[inline]
 fn in_place(buffer: &mut impl StableBuffer, binding: Binding) -> Result<RawSpan, Refused> {
-    match binding.collective {
-        Collective::Reduce | Collective::Gather if binding.rank != binding.root => input(buffer),
-        Collective::Broadcast | Collective::Scatter if binding.rank != binding.root => output(buffer),
-        _ => {
-            output(buffer)?;
-            input(buffer)
-        }
+    let is_only_written = matches!(binding.collective, Collective::Broadcast | Collective::Scatter)
+        && binding.rank != binding.root;
+    if writes_in_place(binding) {
+        output(buffer)?;
     }
+    if is_only_written { Ok(buffer.span()) } else { input(buffer) }
+}
+
+/// Whether a call with one buffer for both writes it on this rank; `Reduce` and `Gather` write at their root only.
+#[inline]
+fn writes_in_place(binding: Binding) -> bool {
+    !matches!(binding.collective, Collective::Reduce | Collective::Gather) || binding.rank == binding.root
 }
 
 /// Whether a byte is in two of them.
