@@ -69,7 +69,7 @@ fn body(
 ) {
     geometry.frames.iter().for_each(|host| frame(text, geometry, host));
     for (slice, plan) in picture.plans.iter().enumerate() {
-        band(text, geometry, plan, slice);
+        band(text, drawing, geometry, plan, slice);
     }
     edges(text, drawing, picture, geometry, critical);
     for at in 0..picture.boxes.len() {
@@ -146,7 +146,7 @@ fn frame(text: &mut String, geometry: &Geometry, host: &Frame) {
 }
 
 /// The band of one rank, and the list of its lanes.
-fn band(text: &mut String, geometry: &Geometry, plan: &Plan, slice: usize) {
+fn band(text: &mut String, drawing: &Drawing<'_>, geometry: &Geometry, plan: &Plan, slice: usize) {
     let (band, width) = (&geometry.bands[slice], geometry.width - 16);
     let _ = writeln!(
         text,
@@ -160,10 +160,18 @@ fn band(text: &mut String, geometry: &Geometry, plan: &Plan, slice: usize) {
     for (row, (lane, name)) in band.lanes.iter().enumerate() {
         let y = band.top + 24 + row * LANE_LINE;
         let fill = lane.map_or("none", colour);
+        // What is folded is told to who points at it.
+        let whole = match lane {
+            Some(_) => String::new(),
+            None => {
+                let names = (0..plan.lanes.len()).map(|lane| drawing.lane(plan, lane));
+                format!("<title>{}</title>", escaped(&names.collect::<Vec<_>>().join("\n")))
+            }
+        };
         let _ = writeln!(
             text,
             "<rect x=\"18\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{fill}\" stroke=\"#777777\" stroke-width=\"0.6\"/>\
-             <text class=\"quiet\" x=\"{NAMES}\" y=\"{}\" fill=\"#555555\">{}</text>",
+             <text class=\"quiet\" x=\"{NAMES}\" y=\"{}\" fill=\"#555555\">{}{whole}</text>",
             y + 9,
             escaped(name)
         );

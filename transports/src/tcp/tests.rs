@@ -133,9 +133,10 @@ fn what_the_kernel_does_not_take_is_bounded_and_lent_or_copied() {
 
 #[test]
 fn a_posted_message_lands_and_a_revoked_one_does_not() {
+    // So slow that a busy machine looks while a message is half there.
     let (mut near, mut far) = pair(TcpOptions {
         inflight_bytes: 1 << 20,
-        link_bytes_per_s: Some(4 << 20),
+        link_bytes_per_s: Some(1 << 18),
         ..TcpOptions::default()
     });
     let (source, target) = (filled(60_000, 3), Slot::new(60_000));
