@@ -282,6 +282,25 @@ def _messages(rank):
     assert sorted(senders) == sorted(2 * list(range(1, world())))
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_messages_to_oneself(ranks):
+    grouped(ranks, _messages_to_oneself)
+
+
+def _messages_to_oneself(rank):
+    """torch refuses `send` and `recv` of oneself; in a batch they are what moves a pipeline's own block."""
+    operations = [
+        dist.P2POp(dist.isend, own(rank, 70_000), rank),
+        dist.P2POp(dist.isend, own(rank + 5, 3, "bfloat16"), rank, tag=5),
+        dist.P2POp(dist.irecv, small := torch.zeros(3, dtype=torch.bfloat16), rank, tag=5),
+        dist.P2POp(dist.irecv, big := torch.zeros(70_000), rank),
+    ]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    same(big, own(rank, 70_000))
+    same(small, own(rank + 5, 3, "bfloat16"))
+
+
 def test_sparse():
     grouped(3, _sparse)
 
