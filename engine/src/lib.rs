@@ -24,7 +24,6 @@ pub mod environment;
 pub mod error;
 #[cfg(not(loom))]
 pub mod execution;
-/// See the module.
 pub mod file;
 // Under loom only what loom explores is built.
 #[cfg(loom)]
