@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_v_variant_has_a_plan_that_takes_unequal_blocks() {
-        let (one, all): (std::sync::Arc<[u64]>, std::sync::Arc<[u64]>) = ([5].into(), [1, 0, 7].into());
+        let (one, all): (std::sync::Arc<[u64]>, std::sync::Arc<[u64]>) = ([1].into(), [1, 0, 7].into());
         let local = |input: &std::sync::Arc<[u64]>, output: &std::sync::Arc<[u64]>| Counts::Local {
             input: input.clone(),
             output: output.clone(),
