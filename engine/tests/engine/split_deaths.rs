@@ -1,5 +1,6 @@
 //! Ranks that go in the middle of a split: those that wait for them hear of it from the communicator that they split, at once, and in its numbers.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use hcomm_engine::{Communicator, Error, Failure};
@@ -24,6 +25,8 @@ fn who_waits_for_a_rank_that_has_gone_hears_of_it_at_once_in_the_old_numbers() {
         // Keys that run backwards: rank 2 leads the new communicator.
         for goes in 0..3 {
             within(60, move || {
+                // A survivor that goes as well, before the other has heard of the first, would be named beside it.
+                let survivors = Barrier::new(2);
                 on_all(over.world(3), |comm| {
                     let (rank, key) = (comm.rank(), -(comm.rank() as i64));
                     if rank == goes {
@@ -39,6 +42,7 @@ fn who_waits_for_a_rank_that_has_gone_hears_of_it_at_once_in_the_old_numbers() {
                     let Error::Failed(failure) = &later else { panic!("{later}") };
                     assert!(!matches!(failure, Failure::Deadline { .. }), "{failure}");
                     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+                    survivors.wait();
                 })
             });
         }
