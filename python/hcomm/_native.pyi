@@ -14,6 +14,7 @@ __all__ = [
     "describe_settings",
     "finish_callbacks",
     "flush_callbacks",
+    "own_addresses",
     "parse_bytes",
     "plan",
 ]

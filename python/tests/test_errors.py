@@ -348,7 +348,7 @@ ENVIRONMENTS = [
     ({"HCOMM_RANK": "2", "HCOMM_WORLD": "2"}, "2"),
     ({"HCOMM_RANK": "one", "HCOMM_WORLD": "2"}, "one"),
     ({"HCOMM_RANK": "0", "HCOMM_WORLD": "2"}, "HCOMM_ADDRESS"),
-    ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR"),
+    ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_PORT"),
 ]
 
 
